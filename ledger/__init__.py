@@ -1,0 +1,1 @@
+"""Decides: the pure core. No I/O, no clock, no randomness, no async."""

@@ -1,0 +1,140 @@
+"""Effects: what leaves the core, as orders. Decide, make durable, then speak.
+
+The shell writes all `Durable` effects of a step in one transaction, in order, commits it, and
+only then carries out the `Spoken` ones. `SendEarly` alone may go before the commit.
+"""
+
+from dataclasses import dataclass
+
+from quipu.ledger.event import EventMeta, SignedEvent
+from quipu.ledger.evidence import Conviction
+from quipu.ledger.history import BranchRecord
+from quipu.ledger.inv import Inv
+from quipu.ledger.refusals import Reason
+from quipu.ledger.words import EventId, Journal, NodeId, NodeNo, Ticket
+
+
+# --- durable ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class StoreEvent:
+    event: SignedEvent
+    meta: EventMeta
+
+
+@dataclass(frozen=True, slots=True)
+class PutBranch:
+    """The whole record of a branch as it is at the end of the step."""
+
+    record: BranchRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AppendFeed:
+    """These events became Read, in this order."""
+
+    ids: tuple[EventId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInv:
+    """A receipt, kept by (signer, number). `newest`: it is also the signer's newest."""
+
+    signer_no: NodeNo
+    inv: Inv
+    newest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoreProof:
+    """A conviction; takes the place of the one held of the same culprit in the same role."""
+
+    conviction: Conviction
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEpoch:
+    number: int
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PutOwnState:
+    newest_journal: Journal
+    recovering: bool
+
+
+# --- spoken -------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class SendMessage:
+    peer: NodeId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendEarly:
+    """One's own new event: it may go while the local fsync runs (a restart opens a new journal,
+    and Read demands the author's own receipt, which is spoken after the fsync)."""
+
+    peer: NodeId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesStored:
+    """Notice: the entries of a submission are durable, from this index of this event on."""
+
+    ticket: Ticket
+    event: EventId
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesRefused:
+    """Notice: a submission is not taken; nothing of it was stored."""
+
+    ticket: Ticket
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventsRead:
+    """Notice: these became final."""
+
+    ids: tuple[EventId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConvicted:
+    """Notice: a proof of misbehaviour is held."""
+
+    conviction: Conviction
+
+
+@dataclass(frozen=True, slots=True)
+class InputRefused:
+    """Notice: something from outside was not taken; state is unchanged."""
+
+    peer: NodeId
+    reason: Reason
+    detail: str
+
+
+Durable = StoreEvent | PutBranch | AppendFeed | StoreInv | StoreProof | StoreEpoch | PutOwnState
+Spoken = (
+    SendMessage
+    | SendEarly
+    | EntriesStored
+    | EntriesRefused
+    | EventsRead
+    | NodeConvicted
+    | InputRefused
+)
+
+
+@dataclass(slots=True)
+class Effects:
+    """What one step orders."""
+
+    durable: list[Durable]
+    spoken: list[Spoken]

@@ -1,0 +1,203 @@
+"""Events: the signed header, the body, and what is well-formed from the bytes alone.
+
+Well-formed is a function of bytes, ancestors and epoch document; the last two are judged in
+`dag`. A node passes its own event through the same functions before it makes it durable.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from quipu.ledger import limits, merkle, signing
+from quipu.ledger.canonical import Canonical, encode
+from quipu.ledger.entry import decode_entry
+from quipu.ledger.refusals import Reason, refuse
+from quipu.ledger.words import (
+    BranchKey,
+    Cord,
+    EpochNo,
+    EventId,
+    Hlc,
+    Journal,
+    NodeId,
+    NodeNo,
+    Seq,
+    Slot,
+)
+
+EVENT_VERSION = 1
+KIND_ENTRIES = 0
+
+Bytes32 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+U64 = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Header(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    version: U64
+    cluster_id: Bytes32
+    author: Bytes32
+    epoch: U64
+    journal: U64
+    seq: U64
+    prev: Bytes32
+    parents: list[Bytes32]
+    hlc: U64
+    depth: U64
+    kind: U64
+    entry_count: U64
+    body_size: U64
+    entries_root: Bytes32
+
+
+class SignedEvent(NamedTuple):
+    """An event as it travels and lies on disk, with what its bytes say."""
+
+    id: EventId
+    header: Header
+    header_bytes: bytes
+    signature: bytes
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.header_bytes) + len(self.signature) + len(self.body)
+
+
+class EventMeta(NamedTuple):
+    """What the core needs of a stored event: its place and its edges."""
+
+    id: EventId
+    slot: Slot
+    epoch: EpochNo
+    prev: EventId
+    parents: tuple[EventId, ...]
+    hlc: Hlc
+    depth: int
+    size: int
+    entry_count: int
+
+    @property
+    def branch(self) -> BranchKey:
+        return self.slot.branch
+
+    @property
+    def seq(self) -> Seq:
+        return self.slot.seq
+
+
+_headers = Canonical(Header, limits.HEADER_BYTES_MAX)
+_bodies = Canonical(list[bytes], limits.EVENT_BYTES_MAX)
+
+
+def event_id(header_bytes: bytes) -> EventId:
+    return EventId(signing.tagged_hash(signing.TAG_EVENT, header_bytes))
+
+
+def signed_part(identity: EventId) -> bytes:
+    return signing.TAG_SIG_EVENT + identity
+
+
+def decode_header(header_bytes: bytes) -> Header:
+    """A header that is well-formed by itself."""
+    header = _headers.decode(header_bytes)
+    if header.version != EVENT_VERSION:
+        refuse(Reason.UNKNOWN_VERSION, f"event version {header.version}")
+    if header.seq < 1:
+        refuse(Reason.BAD_SEQ, "seq 0")
+    if header.seq == 1 and header.prev != header.cluster_id:
+        refuse(Reason.BAD_PREV, "prev of seq 1 is the cluster id")
+    parents = header.parents
+    if len(parents) > limits.PARENTS_MAX:
+        refuse(Reason.BAD_PARENTS, f"{len(parents)} parents")
+    if any(a >= b for a, b in zip(parents, parents[1:], strict=False)):
+        refuse(Reason.BAD_PARENTS, "not sorted and unique")
+    if header.prev in parents:
+        refuse(Reason.BAD_PARENTS, "prev among the parents")
+    if not 1 <= header.entry_count <= limits.EVENT_ENTRIES_MAX:
+        refuse(Reason.BAD_BODY, f"{header.entry_count} entries")
+    if header.body_size > limits.EVENT_BYTES_MAX:
+        refuse(Reason.TOO_LARGE, f"body of {header.body_size} bytes")
+    return header
+
+
+def decode_body(header: Header, body: bytes) -> list[bytes]:
+    """The entries' canonical bytes, checked against the header and each other."""
+    if len(body) != header.body_size:
+        refuse(Reason.BAD_BODY, f"{len(body)} bytes, the header says {header.body_size}")
+    entries = _bodies.decode(body)
+    if len(entries) != header.entry_count:
+        refuse(Reason.BAD_BODY, f"{len(entries)} entries, the header says {header.entry_count}")
+    if merkle.root_of([merkle.leaf_hash(entry) for entry in entries]) != header.entries_root:
+        refuse(Reason.BAD_ROOT)
+    for entry in entries:
+        decode_entry(entry)
+    return entries
+
+
+def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEvent:
+    """Everything but the signature, which costs the most and is checked last."""
+    header = decode_header(header_bytes)
+    if len(signature) != signing.SIGNATURE_BYTES:
+        refuse(Reason.MALFORMED, f"signature of {len(signature)} bytes")
+    decode_body(header, body)
+    return SignedEvent(event_id(header_bytes), header, header_bytes, signature, body)
+
+
+def meta_of(event: SignedEvent, author_no: NodeNo, branch_number: int) -> EventMeta:
+    header = event.header
+    return EventMeta(
+        id=event.id,
+        slot=Slot(author_no, Journal(header.journal), Seq(header.seq), branch_number),
+        epoch=EpochNo(header.epoch),
+        prev=EventId(header.prev),
+        parents=tuple(EventId(parent) for parent in header.parents),
+        hlc=Hlc(header.hlc),
+        depth=header.depth,
+        size=event.size,
+        entry_count=header.entry_count,
+    )
+
+
+class Place(NamedTuple):
+    """Where a new event goes."""
+
+    cluster_id: bytes
+    epoch: EpochNo
+    cord: Cord
+    seq: Seq
+    prev: EventId
+    parents: tuple[EventId, ...]  # sorted
+    hlc: Hlc
+    depth: int
+
+
+def build_event(key: signing.KeyPair, place: Place, entries: Sequence[bytes]) -> SignedEvent:
+    body = encode(entries)
+    header = Header(
+        version=EVENT_VERSION,
+        cluster_id=place.cluster_id,
+        author=key.node_id,
+        epoch=place.epoch,
+        journal=place.cord.journal,
+        seq=place.seq,
+        prev=place.prev,
+        parents=list(place.parents),
+        hlc=place.hlc,
+        depth=place.depth,
+        kind=KIND_ENTRIES,
+        entry_count=len(entries),
+        body_size=len(body),
+        entries_root=merkle.root_of([merkle.leaf_hash(entry) for entry in entries]),
+    )
+    header_bytes = encode(header)
+    identity = event_id(header_bytes)
+    return SignedEvent(identity, header, header_bytes, key.sign(signed_part(identity)), body)
+
+
+def has_valid_signature(event: SignedEvent, verify: signing.Verifier) -> bool:
+    return verify(event.header.author, signed_part(event.id), event.signature)
+
+
+def author_of(event: SignedEvent) -> NodeId:
+    return NodeId(event.header.author)

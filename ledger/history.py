@@ -1,0 +1,108 @@
+"""History: the past, as the core reads it. An LMDB snapshot in production, dicts in the simulator.
+
+It shows what has been committed. What a turn has decided and not yet committed, the core itself
+remembers until the next turn begins.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from quipu.ledger.event import EventMeta, SignedEvent
+from quipu.ledger.words import (
+    BranchKey,
+    EpochNo,
+    EventId,
+    Hlc,
+    InvNumber,
+    Journal,
+    NodeNo,
+    Seq,
+    Slot,
+)
+
+
+@dataclass(slots=True)
+class BranchRecord:
+    """One line of a cord: what is held of it, what of that is Read, and who said so.
+
+    Invariant: cut_seq, read_seq, signed_seq <= held_seq; base_seq < held_seq; number 0 has
+    base_seq 0. An event of the line has seq base_seq + 1 .. held_seq; below lie those of `parent`.
+    `receipts` count in the newest epoch opened alone.
+    """
+
+    key: BranchKey
+    base_seq: Seq  # the last seq shared with `parent`
+    parent: int  # number of the branch that this one left
+    held_seq: Seq
+    held_id: EventId
+    held_hlc: Hlc
+    read_seq: Seq = Seq(0)
+    read_id: EventId = EventId(b"")
+    cut_seq: Seq = Seq(0)
+    signed_seq: Seq = Seq(0)  # highest that this node has acknowledged on this branch
+    leaf: bool = False  # the event at read_seq is a leaf of the Model
+    lender: bytes = b""  # the peer on whose word alone this branch is held; empty: vouched for
+    moved_ms: int = 0  # wall time of the last change of held_seq
+    receipts: dict[NodeNo, tuple[Seq, InvNumber]] = field(default_factory=dict)
+
+    def copy(self) -> "BranchRecord":
+        return BranchRecord(
+            self.key,
+            self.base_seq,
+            self.parent,
+            self.held_seq,
+            self.held_id,
+            self.held_hlc,
+            self.read_seq,
+            self.read_id,
+            self.cut_seq,
+            self.signed_seq,
+            self.leaf,
+            self.lender,
+            self.moved_ms,
+            dict(self.receipts),
+        )
+
+
+@dataclass(slots=True)
+class SignerRecord:
+    """The newest Inv held of a signer."""
+
+    signer_no: NodeNo
+    number: InvNumber
+    inv_id: bytes
+    epoch: EpochNo
+    sealed: bytes = b""  # own record only: the CLOSE that the last Inv of an epoch named
+
+
+@dataclass(slots=True)
+class Saved:
+    """All that a core needs to go on after a start. Its size does not grow with the ledger."""
+
+    branches: list[BranchRecord] = field(default_factory=list)
+    signers: list[SignerRecord] = field(default_factory=list)
+    epochs: list[bytes] = field(default_factory=list)  # documents in order, genesis not among them
+    proofs: list[bytes] = field(default_factory=list)
+    newest_journal_own: Journal = Journal(0)
+    recovering: bool = False
+
+
+class History(Protocol):
+    def meta(self, identity: EventId) -> EventMeta | None:
+        """The place and edges of a committed event."""
+
+    def meta_by_prefix(self, prefix: bytes) -> EventMeta | None:
+        """The same by the first 16 bytes of the id."""
+
+    def id_at(self, slot: Slot) -> EventId | None:
+        """The event at (author, journal, seq) on one branch; only where that branch has its own."""
+
+    def event(self, identity: EventId) -> SignedEvent | None:
+        """The whole event, its bytes checked against its id."""
+
+    def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
+        """One kept receipt."""
+
+    def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterable[bytes]:
+        """The kept receipts of a signer with at least this number, in order."""

@@ -1,0 +1,95 @@
+"""Every bound of the ledger, each with its unit and its reason.
+
+Limits marked (version 1) are part of the event version: all nodes must agree on them, so they
+are constants and never settings. The others are conduct of one node.
+"""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# --- formats (version 1) ------------------------------------------------------------------------
+HEADER_BYTES_MAX = 4 * KIB  # 14 fields, 7 parents: under 600 B; the rest is room for version 2
+ENTRY_BYTES_MAX = 1 * MIB  # one entry is held in memory whole by clients and executors
+EVENT_BYTES_MAX = 4 * MIB  # one event is one frame; libzmq's MAXMSGSIZE is 5 MiB
+EVENT_ENTRIES_MAX = 10_000  # bounds hashing at a receiver to about 10 ms
+PARENTS_MAX = 7  # merges 8 cords an event; 31 leaves of a full roster merge in 5 events
+STREAM_BYTES_MAX = 128  # a name, not a document
+SUBMITTER_BYTES_MAX = 128  # name of a token
+IDEMPOTENCY_KEY_BYTES_MAX = 256  # room for a UUID with a prefix, or a CloudEvents source + id
+CONTENT_TYPE_BYTES_MAX = 128  # media types in use are shorter
+ENTRY_SIGNATURE_BYTES_MAX = 512  # the largest signature kind an entry may carry
+MEMBERS_MAX = 32  # receipts cost n^2 a turn; observers are without limit
+POLICY_BYTES_MAX = 16  # `two-thirds`, or a number
+NAME_BYTES_MAX = 128  # cluster and node names
+STREAMS_ERASABLE_MAX = 256  # named in the epoch document, which every node holds in memory
+CUT_ROWS_MAX = 4096  # cords that rose between two checkpoints: 32 members x 16, with room
+EPOCH_BYTES_MAX = 1 * MIB  # a document with 4,096 cut rows is about 250 KiB
+SEALS_MAX = 32  # one a member
+
+# --- receipts -----------------------------------------------------------------------------------
+INV_ROWS_MAX = 1024  # 32 authors x 16 open journals, twice
+INV_BYTES_MAX = 128 * KIB  # 1,024 rows of about 60 B, with room
+JOURNALS_SIGNED_MAX = 16  # journals of an author above the cut that get receipts
+INV_STRIDE = 256  # seqs between two kept Invs of a signer: a proof needs at most 256 headers
+INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; under load at most one in max(5, n - 1) ms
+CORD_OPEN_MS = 10_000  # a row that has not moved for 10 s and is Read may be left out
+PARKED_ROWS_PER_SIGNER_MAX = 1024  # two a cord; a flooder of ghosts is held at one Inv's worth
+FUTURE_INVS_PER_SIGNER_MAX = 1  # the newest of an epoch not opened here yet
+
+# --- admission ----------------------------------------------------------------------------------
+CLOCK_AHEAD_MS = 2_000  # a receipt waits until hlc <= cluster now + 2 s
+CLOCK_SAMPLE_AGE_MS = 5_000  # a member's wall clock counts for 5 s after it was heard
+EVENTS_NOT_DUE_PER_CORD_MAX = 1_000  # stored Unread ahead of their time, a cord
+EVENT_AGE_MS_MAX = 600_000  # unasked events older than 10 min are left to SyncEvent
+
+# --- waiting for parents ------------------------------------------------------------------------
+WAITING_EVENTS_MAX = 10_000  # 64 MiB of typical events; SyncEvent finds again what is dropped
+WAITING_BYTES_MAX = 64 * MIB  # memory a node gives to events that it cannot place yet
+WAITING_PER_CORD_MAX = 1_000  # one author cannot take the room of all
+
+# --- forks --------------------------------------------------------------------------------------
+BRANCHES_PER_CORD_MAX = 64  # one a member that can sign one, twice
+BRANCHES_PER_LENDER_MAX = 1  # branches that rest on the word of one peer alone
+PROOF_HEADERS_MAX = 256  # headers between a row and the fork; rows rise by at most INV_STRIDE
+
+# --- sending again ------------------------------------------------------------------------------
+SEND_UNREAD_INTERVAL_MS = 1_000  # SEND_UNREAD_EVENTS_INTERVAL of the seed
+SEND_UNREAD_INTERVAL_MAX_MS = 30_000  # doubled up to this
+RELAY_AFTER_MS = 500  # a holder sends on what a member does not show by then
+RESEND_BYTES_MAX = 1 * MIB  # to one member at one time
+RESEND_EVENTS_MAX = 256  # to one member at one time
+FANOUT_ALL_MAX = 16  # an author sends to every member up to this roster
+FANOUT_ABOVE = 8  # and to this many above it; holders send on to the others
+
+# --- reconciliation -----------------------------------------------------------------------------
+SYNC_INTERVAL_MS = 2_000  # seed 003: every 2 seconds
+SYNC_DIFFERENCE_AGE_MS = 500  # younger differences are gossip still on its way
+SYNC_LEAVES_MAX = 64  # rows and digest say the rest
+SYNC_ROWS_MAX = 4_096  # the open cords of 32 members, with room
+SYNC_BYTES_MAX = 512 * KIB  # 4,096 rows of about 60 B, with room
+GET_IDS_MAX = 256  # 8 KiB of ids
+GET_RANGES_MAX = 64  # cords asked for at once
+GET_ANCHORS_MAX = 32  # steps back double: reaches 2^31 events
+GET_RECEIPTS_MAX = 256  # receipt wants in one request
+GET_BYTES_MAX = 64 * KIB  # one request
+ANSWER_BYTES_MAX = 1 * MIB  # one answer, or one event if that is larger
+ANSWER_EVENTS_MAX = 4_096  # bounds the time of one turn at both ends
+REQUEST_TIMEOUT_MS = 5_000  # then another peer is asked
+WANT_AFTER_INV_MS = 100  # an event that only an Inv has named is asked for after this
+WANTS_MAX = 10_000  # ids wanted at one time
+WANT_ATTEMPTS_MAX = 8  # a ghost is dropped after this many; SyncEvent names what is real again
+PROOFS_MAX = 64  # one a member as author, one as signer
+
+# --- author -------------------------------------------------------------------------------------
+UNREAD_ENTRIES_OWN_MAX = 1_000_000  # above: refused with `unread-backlog`
+UNREAD_BYTES_OWN_MAX = 2 * 1024 * MIB  # above: refused with `unread-backlog`
+JOURNAL_RANDOM_BITS = 20  # two starts in one millisecond collide once in a million
+
+# --- recovery -----------------------------------------------------------------------------------
+START_WAIT_MS = 3_000  # how long a start listens before it signs
+
+# --- memory of one node -------------------------------------------------------------------------
+METAS_RECENT_MAX = 8_192  # summaries of events kept at hand; older ones are read from History
+MESSAGE_BYTES_MAX = 5 * MIB  # one message of any kind: an event with its envelope fits
+PEERS_MAX = 1_024  # members and observers attached to one node
+REFUSED_RECENT_MAX = 1_024  # ids refused for good, remembered so that they are not fetched again
