@@ -11,7 +11,7 @@ from quipu.ledger.evidence import Conviction
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.inv import Inv
 from quipu.ledger.refusals import Reason
-from quipu.ledger.words import EventId, Journal, NodeId, NodeNo, Ticket
+from quipu.ledger.words import EpochNo, EventId, Journal, NodeId, NodeNo, Ticket
 
 
 # --- durable ------------------------------------------------------------------------------------
@@ -53,8 +53,9 @@ class StoreProof:
 
 @dataclass(frozen=True, slots=True)
 class StoreEpoch:
-    number: int
+    number: EpochNo
     document: bytes
+    seals: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,8 @@ class Saved:
 
     branches: list[BranchRecord] = field(default_factory=list)
     signers: list[SignerRecord] = field(default_factory=list)
-    epochs: list[bytes] = field(default_factory=list)  # documents in order, genesis not among them
+    # documents in order with their seals, genesis not among them
+    epochs: list[tuple[bytes, tuple[bytes, ...]]] = field(default_factory=list)
     proofs: list[bytes] = field(default_factory=list)
     newest_journal_own: Journal = Journal(0)
     recovering: bool = False

@@ -40,9 +40,10 @@ class EpochClosed:
 
 @dataclass(frozen=True, slots=True)
 class EpochOpened:
-    """OPEN is ordered: the next epoch document, with its cut."""
+    """OPEN is ordered: the next epoch document with its cut, and the SEALs that it rests on."""
 
     document: bytes
+    seals: tuple[bytes, ...]
 
 
 Input = EntriesSubmitted | PeerConnected | PeerLost | MessageReceived | EpochClosed | EpochOpened
