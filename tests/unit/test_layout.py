@@ -72,6 +72,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+def test_every_folder_with_code_is_in_the_package() -> None:
+    homes = {n.split("/")[0] for n in tree.python_files(*tree.PRODUCT_FOLDERS)} - {"quipu"}
+    assert homes == set(FOLDERS_IN_PACKAGE)
+
+
 def test_links_in_the_package_are_relative_and_name_their_folder() -> None:
     assert FOLDERS_IN_PACKAGE
     for name in FOLDERS_IN_PACKAGE:
