@@ -4,6 +4,7 @@ It says held and well-formed, never "I agree". Cumulative: a row covers its even
 ancestors of it in the cord, on that branch and no other.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
@@ -11,7 +12,7 @@ import msgspec
 
 from quipu.ledger import limits, signing
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.event import Bytes32, U64
+from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import Cord, EpochNo, EventId, InvNumber, Journal, NodeId, NodeNo, Seq
 
@@ -91,7 +92,7 @@ def decode_inv(data: bytes) -> Inv:
     if array.version != INV_VERSION:
         refuse(Reason.UNKNOWN_VERSION, f"Inv version {array.version}")
     places = [(row.author_no, row.journal) for row in array.rows]
-    if any(a >= b for a, b in zip(places, places[1:], strict=False)):
+    if any(a >= b for a, b in itertools.pairwise(places)):
         refuse(Reason.BAD_ROWS, "rows are sorted, one a cord")
     if any(row.seq < 1 for row in array.rows):
         refuse(Reason.BAD_ROWS, "seq 0")

@@ -10,7 +10,7 @@ import msgspec
 
 from quipu.ledger import limits
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.event import Bytes32, SignedEvent, U64
+from quipu.ledger.event import U64, Bytes32, SignedEvent
 from quipu.ledger.refusals import Reason, Refused, refuse
 
 PREFIX_BYTES = 16  # how much of an id stands in rows and anchors
