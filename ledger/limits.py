@@ -35,6 +35,7 @@ INV_BYTES_MAX = 128 * KIB  # 1,024 rows of about 60 B, with room
 JOURNALS_SIGNED_MAX = 16  # journals of an author above the cut that get receipts
 INV_STRIDE = 256  # seqs between two kept Invs of a signer: a proof needs at most 256 headers
 INVS_SCANNED_MAX = 4096  # receipts of one signer looked through at a time for a bundle
+BUNDLE_SEARCH_FACTOR = 32  # a search for receipts begins 2 s before, 64 s, 34 min, 18 h ...
 INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; under load at most one in max(5, n - 1) ms
 CORD_OPEN_MS = 10_000  # a row that has not moved for 10 s and is Read may be left out
 PARKED_ROWS_PER_SIGNER_MAX = 1024  # two a cord; a flooder of ghosts is held at one Inv's worth
