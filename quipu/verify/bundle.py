@@ -57,9 +57,10 @@ def verify(bundle: bytes, genesis: bytes | None = None) -> Verified:
     `genesis` pins the cluster: its genesis, or the 32 bytes of its cluster id. Without it the
     bundle proves what the members of the cluster that it brings along say, whoever they are.
     """
-    version, founding, documents, header_bytes, signature, index, entry, path, chain, invs = (
-        array_of(decoded(bundle, BUNDLE_BYTES_MAX, "bundle"), 10, "bundle")
-    )
+    fields = array_of(decoded(bundle, BUNDLE_BYTES_MAX, "bundle"), 10, "bundle")
+    version, founding, documents, header_bytes, signature, position, *rest = fields
+    entry, path, chain, invs = rest
+    index = int_of(position, U64, "entry index")
     need(int_of(version, U64, "bundle version") == 1, f"bundle version {version} is unknown")
     cluster_id, name, first = read_genesis(bytes_of(founding, "genesis"))
     if genesis is not None:
