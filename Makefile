@@ -1,0 +1,99 @@
+# Everything runs from .venv, which `make install` fills from the hash-locked requirements.
+# `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+SEEDS ?= 1000
+SEED ?=
+MINUTES ?= 10
+WORKERS ?= 2
+
+BIN := .venv/bin
+STAMP := .venv/installed
+LOCKS := requirements/run.lock requirements/test.lock requirements/analytics.lock
+TYPED := quipu $(wildcard tests bench)
+FAST_GROUPS := $(wildcard tests/unit tests/property tests/contract tests/vectors tests/conformance)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+
+.PHONY: help install run test check lint format types layers format-check quick-tests lock sim \
+	replay fuzz ablation bench-core figures clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## fill .venv with the locked packages and this tree (does nothing when up to date)
+
+$(STAMP): pyproject.toml requirements/test.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "quipu needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+			"Name another one: make install PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { \
+		echo "$(PYTHON) cannot make a virtual environment: install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	$(PIP) install --quiet --require-hashes --requirement requirements/test.lock
+	$(PIP) install --quiet --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: install ## run a simulated world of three nodes and print what it proves
+	@$(BIN)/python -m tests.simulation demo
+
+test: install lint types layers ## the whole suite: what CI runs
+	@$(PYTEST) --dist worksteal tests
+
+check: install ## all that is fast, side by side: before each commit
+	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target \
+		lint types layers quick-tests
+
+lint: install ## format check and lint rules
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+
+format: install ## rewrite the code to the house format, with the safe fixes
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: install ## mypy, strict
+	@$(BIN)/mypy $(TYPED)
+
+layers: install ## imports point down only
+	@$(BIN)/lint-imports
+
+quick-tests: install ## unit, property, contract and conformance tests, vectors, house rules
+	@$(PYTEST) --dist worksteal --quiet $(FAST_GROUPS)
+
+sim: install ## SEEDS=1000: that many seeded worlds
+	@$(BIN)/python -m tests.simulation run --seeds $(SEEDS)
+
+replay: install ## SEED=n: one seeded world again, with its transcript
+	@test -n "$(SEED)" || { echo "say which: make replay SEED=42" >&2; exit 2; }
+	@$(BIN)/python -m tests.simulation replay $(SEED)
+
+ablation: install ## take each safeguard out and see that the simulator notices
+	@$(BIN)/python -m tests.simulation ablation
+
+fuzz: install ## MINUTES=10: hostile bytes into every decoder
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+bench-core: install ## speed of the pure path beside the machine's own limits
+	@$(BIN)/python -m bench.core
+
+figures: install ## write the tables of figures in docs anew
+	@$(BIN)/python -m tests.simulation figures
+
+# A resolver writes the locks; --no-emit-* keeps the place the packages came from out of them.
+lock: install ## resolve pyproject.toml anew into requirements/*.lock
+	@LOCK() { CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade \
+		--generate-hashes --allow-unsafe --strip-extras --no-emit-index-url \
+		--no-emit-trusted-host --no-emit-find-links --no-emit-options --annotation-style=line \
+		--output-file "$$@" pyproject.toml; }; \
+	LOCK requirements/run.lock; \
+	LOCK requirements/test.lock --extra test; \
+	LOCK requirements/analytics.lock --extra analytics
+
+clean: ## remove caches and build products (not .venv)
+	@rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,60 @@
+"""The past as a turn sees it: History, and above it what was decided and is not in it yet."""
+
+from quipu.ledger import limits
+from quipu.ledger.event import EventMeta, SignedEvent
+from quipu.ledger.history import History
+from quipu.ledger.inv import Inv
+from quipu.ledger.messages import PREFIX_BYTES
+from quipu.ledger.words import EventId, InvNumber, NodeNo, Slot
+
+
+class Past:
+    """`_metas` also spares History most look-ups of events that are still on their way."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._metas: dict[EventId, EventMeta] = {}
+        self._prefixes: dict[bytes, EventMeta] = {}
+        self._slots: dict[Slot, EventId] = {}
+        self._events: dict[EventId, SignedEvent] = {}
+        self._invs: dict[tuple[NodeNo, InvNumber], bytes] = {}
+
+    def turn_begins(self) -> None:
+        """Everything of the turn before is committed now."""
+        self._events.clear()
+        self._invs.clear()
+        while len(self._metas) > limits.METAS_RECENT_MAX:
+            identity = next(iter(self._metas))
+            meta = self._metas.pop(identity)
+            del self._slots[meta.slot]
+            del self._prefixes[identity[:PREFIX_BYTES]]
+
+    def remember(self, event: SignedEvent, meta: EventMeta) -> None:
+        self._events[event.id] = event
+        self._metas[event.id] = meta
+        self._slots[meta.slot] = event.id
+        self._prefixes[event.id[:PREFIX_BYTES]] = meta
+
+    def remember_inv(self, signer_no: NodeNo, inv: Inv) -> None:
+        self._invs[signer_no, inv.number] = inv.data
+
+    def meta(self, identity: EventId) -> EventMeta | None:
+        return self._metas.get(identity) or self._history.meta(identity)
+
+    def meta_by_prefix(self, prefix: bytes) -> EventMeta | None:
+        return self._prefixes.get(prefix) or self._history.meta_by_prefix(prefix)
+
+    def held(self, identity: EventId) -> EventMeta:
+        """The meta of an event that is known to be held."""
+        meta = self.meta(identity)
+        assert meta is not None, identity.hex()
+        return meta
+
+    def id_at(self, slot: Slot) -> EventId | None:
+        return self._slots.get(slot) or self._history.id_at(slot)
+
+    def event(self, identity: EventId) -> SignedEvent | None:
+        return self._events.get(identity) or self._history.event(identity)
+
+    def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
+        return self._invs.get((signer_no, number)) or self._history.inv(signer_no, number)
