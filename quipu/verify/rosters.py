@@ -82,11 +82,11 @@ def _policy(value: object) -> str:
 def _members(value: object, numbered: bool) -> dict[int, Member]:
     members: dict[int, Member] = {}
     for row in list_of(value, MEMBERS_MAX, "members"):
-        fields = array_of(row, 4 if numbered else 3, "member")
-        number = int_of(fields.pop(0), U32, "node number", 1) if numbered else len(members) + 1
-        node_id = bytes_of(fields[0], "node id", 32)
-        name = text_of(fields[1], NAME_BYTES_MAX, "node name")
-        for role in list_of(fields[2], ROLES_MAX, "roles"):
+        *numbers, identity, named, roles = array_of(row, 4 if numbered else 3, "member")
+        number = int_of(numbers[0], U32, "node number", 1) if numbered else len(members) + 1
+        node_id = bytes_of(identity, "node id", 32)
+        name = text_of(named, NAME_BYTES_MAX, "node name")
+        for role in list_of(roles, ROLES_MAX, "roles"):
             text_of(role, NAME_BYTES_MAX, "role")
         need(not members or number > max(members), "members are not sorted")
         need(all(m.node_id != node_id for m in members.values()), "a member stands twice")

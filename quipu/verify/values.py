@@ -49,12 +49,22 @@ def need(holds: bool, why: str) -> None:
         fail(why)
 
 
+def _no_map(_: object) -> NoReturn:
+    raise ValueError("maps are not used")  # refused before keys are hashed: some collide on purpose
+
+
+def _no_extension(_code: int, _data: bytes) -> NoReturn:
+    raise ValueError("extension types are not used")
+
+
 def decoded(data: bytes, bytes_max: int, what: str) -> object:
     need(len(data) <= bytes_max, f"{what}: {len(data)} bytes, at most {bytes_max}")
     try:
-        value: object = msgpack.unpackb(data, raw=False, strict_map_key=False)
+        value: object = msgpack.unpackb(
+            data, raw=False, object_pairs_hook=_no_map, ext_hook=_no_extension
+        )
         again: bytes = msgpack.packb(value)
-    except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
+    except (ValueError, msgpack.UnpackException) as error:
         fail(f"{what}: not msgpack: {type(error).__name__}: {error}"[:200])
     need(again == data, f"{what}: not the canonical bytes")
     return value
