@@ -52,7 +52,7 @@ class History:
         entries = decode_body(event.header, event.body)
         if tuple(entries[index : index + len(submission.entries)]) != submission.entries:
             raise Violation(Property.ANSWER_TRUE, f"{node}: ticket {ticket} is not in that event")
-        submission.stored, submission.disk = event_id, node.lineage
+        submission.stored, submission.lineage = event_id, node.lineage
 
     def on_refused(self, ticket: Ticket, reason: Reason) -> None:
         submission = self.submissions[ticket]
