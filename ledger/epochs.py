@@ -11,7 +11,7 @@ import msgspec
 
 from quipu.ledger import limits, quorum, signing
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.event import Bytes32, U64
+from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import (
     GENESIS_EPOCH,

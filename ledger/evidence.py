@@ -11,7 +11,7 @@ import msgspec
 
 from quipu.ledger import limits, signing
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.event import U64, Bytes32, Header, decode_header, event_id, signed_part
+from quipu.ledger.event import U64, Header, decode_header, event_id, signed_part
 from quipu.ledger.inv import Inv, decode_inv, has_valid_signature
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import EventId, Journal, NodeId, Seq

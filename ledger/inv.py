@@ -5,13 +5,14 @@ ancestors of it in the cord, on that branch and no other.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 import msgspec
 
 from quipu.ledger import limits, signing
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.event import Bytes32, U64
+from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import Cord, EpochNo, EventId, InvNumber, Journal, NodeId, NodeNo, Seq
 
@@ -91,7 +92,7 @@ def decode_inv(data: bytes) -> Inv:
     if array.version != INV_VERSION:
         refuse(Reason.UNKNOWN_VERSION, f"Inv version {array.version}")
     places = [(row.author_no, row.journal) for row in array.rows]
-    if any(a >= b for a, b in zip(places, places[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(places)):
         refuse(Reason.BAD_ROWS, "rows are sorted, one a cord")
     if any(row.seq < 1 for row in array.rows):
         refuse(Reason.BAD_ROWS, "seq 0")

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     NO_PROOF = "no-proof"  # evidence that proves nothing
     OLD_NUMBER = "old-number"  # a receipt that was seen already
     UNREAD_BACKLOG = "unread-backlog"
+    CATCHING_UP = "catching-up"  # a new member writes once its Model contains the cut
     ROOM_FULL = "room-full"
     UNREQUESTED = "unrequested"
 
