@@ -39,7 +39,7 @@ def command_run(options: argparse.Namespace) -> int:
         cpu_s += result.cpu_s
         steps += result.steps
         worst_ms = max(worst_ms, result.converged_ms)
-        if result.violation is not None:
+        if result.broken is not None:
             failed.append(result)
             if len(failed) <= FAILURES_SHOWN:
                 print(failure_text(result), flush=True)
@@ -62,8 +62,8 @@ def command_replay(options: argparse.Namespace) -> int:
     print("\n".join(shown))
     print(f"\n{result.describe}\n{result.steps} steps, {result.events} events, {result.cpu_s:.2f} s")
     print(f"digest {result.digest}")
-    print(failure_text(result) if result.violation else "all properties hold")
-    return result.violation is not None
+    print(failure_text(result) if result.broken else "all properties hold")
+    return result.broken is not None
 
 
 def command_digest(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from tests.simulation.keys import key_pair
 from tests.simulation.node import SimNode
 from tests.simulation.scenario import REPLACE, Scenario, generate
 from tests.simulation.transcript import Transcript
-from tests.simulation.violation import Violation
+from tests.simulation.violation import Property, Violation
 from tests.simulation.world import World
 
 SYNC_PERIODS = 3
@@ -25,7 +25,8 @@ LOOK_MS = 250
 @dataclass(slots=True)
 class Result:
     seed: int
-    violation: Violation | None
+    broken: Property | None
+    violation: str  # in words
     digest: str
     steps: int
     events: int
@@ -129,13 +130,13 @@ def run_scenario(
     try:
         run.run()
     except Violation as found:
-        found.now_us = world.scheduler.now_us
         violation = found
     if transcript is not None and world.transcript is not None:
         transcript.extend(world.transcript.lines)
     return Result(
         seed=scenario.seed,
-        violation=violation,
+        broken=violation.property if violation else None,
+        violation=str(violation or ""),
         digest=world.judge.digest.hexdigest(),
         steps=world.judge.steps,
         events=len(world.record.events),

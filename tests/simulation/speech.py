@@ -93,7 +93,7 @@ class Speech:
     def _sync(self, node: SimNode, sync: SyncEvent) -> None:
         shadow, prefixes = node.shadow, self._record.prefixes
         for leaf in sync.leaves:
-            if prefixes.get(leaf) not in shadow.read:
+            if EventId(leaf) not in shadow.read:
                 raise self._unheld(node, f"leaf {leaf.hex()[:8]} as Read")
         for row in sync.rows:
             identity = prefixes.get(row.id)

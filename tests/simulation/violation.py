@@ -41,7 +41,7 @@ class Property(StrEnum):
 
 class Violation(Exception):
     def __init__(self, broken: Property, detail: str, now_us: int = 0) -> None:
-        super().__init__(f"{broken} at {now_us / 1e6:.3f} s: {detail}")
+        when = f" at {now_us / 1e6:.3f} s" if now_us else ""
+        super().__init__(f"{broken}{when}: {detail}")
         self.property = broken
         self.detail = detail
-        self.now_us = now_us
