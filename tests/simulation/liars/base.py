@@ -96,7 +96,8 @@ class Liar(SimNode):
 
     def _act(self, boot: int) -> None:
         if boot == self.boot and self.world.faults.active:  # liars rest while the others heal
-            self.act()
+            if self.peers():
+                self.act()
             self._plan_act()
 
     def receive(self, other: SimNode, data: bytes) -> None:
