@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, NoReturn, TypeAlias, cast
 
 import lmdb
-from lmdb import _Database as Table
+from lmdb import _Database
 
 from quipu.storage import limits
 from quipu.storage.store import (
@@ -26,9 +26,11 @@ from quipu.storage.store import (
 )
 
 DATA_FILE = "data.mdb"
+LOCK_FILE = "lock.mdb"  # of LMDB; made anew whenever it is missing
 OWNER_FILE = "owner.lock"
 PROBE_FILE = "room.probe"
 
+Table: TypeAlias = _Database
 # Generic for the type checker alone.
 ReadTxn: TypeAlias = "lmdb.Transaction[memoryview]"
 WriteTxn: TypeAlias = "lmdb.Transaction[bytes]"
@@ -158,6 +160,9 @@ class Snapshot:
             raise StoreClosed(str(self.path))
         try:
             return self.env.begin(buffers=True)
+        except lmdb.MapResizedError:  # another process writes; this one only reads
+            self.env.set_mapsize(0)
+            return self.env.begin(buffers=True)
         except lmdb.Error as error:
             raise_named(error, self.path)
 
@@ -221,6 +226,13 @@ def open_environment(path: Path, map_bytes: int, *, readonly: bool = False) -> l
         env.close()
         raise
     return env
+
+
+def open_readonly(path: Path) -> lmdb.Environment:
+    """Beside a node that is writing, or alone."""
+    if not (path / DATA_FILE).is_file():
+        raise StoreMissing(f"{path} holds no store")
+    return open_environment(path, limits.MAP_BYTES_FIRST, readonly=True)
 
 
 def _refuse_cut_file(env: lmdb.Environment, path: Path) -> None:
