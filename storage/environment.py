@@ -86,8 +86,9 @@ def raise_uncommitted(error: lmdb.Error, path: Path, bytes_wanted: int) -> NoRet
     """What an error of LMDB means that ended a write transaction."""
     if isinstance(error, lmdb.PanicError):
         raise OutcomeUnknown(f"{path}: {error}") from error
+    code = getattr(error, "code", 0)  # the binding's own errors have none
     # A short write, which is how a full disk mostly shows, is EIO to LMDB.
-    if error.code in _NO_ROOM or (error.code == errno.EIO and not _has_room(path, bytes_wanted)):
+    if code in _NO_ROOM or (code == errno.EIO and not _has_room(path, bytes_wanted)):
         raise StoreFull(f"{path}: {error}") from error
     raise_named(error, path)
 
