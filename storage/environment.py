@@ -173,6 +173,8 @@ class Snapshot:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if isinstance(error, lmdb.Error):
+            self._end()  # LMDB refuses any further read in a transaction that met an error
         self._lock.release()
         if isinstance(error, lmdb.Error):
             raise_named(error, self.path)

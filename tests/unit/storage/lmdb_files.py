@@ -43,6 +43,16 @@ def page_numbers(path: Path, flag: int) -> list[int]:
     ]
 
 
+def pages_with(path: Path, content: bytes) -> list[int]:
+    """Pages that hold these bytes, be they in use or free."""
+    data, size = (path / DATA_FILE).read_bytes(), _page_size(path)
+    pages, at = [], data.find(content)
+    while at >= 0:
+        pages.append(at // size)
+        at = data.find(content, at + 1)
+    return pages
+
+
 def overwrite_page(path: Path, number: int, content: bytes) -> None:
     fd = os.open(path / DATA_FILE, os.O_RDWR)
     try:
