@@ -1,16 +1,70 @@
-"""The core: one step a turn. It routes inputs to its parts; the parts never call each other.
+"""The core: one step a turn. Takes the inputs, routes them to its parts, and orders effects.
 
-Being built: `Core.step` is the whole interface that shells and the simulator rely on.
+Knows neither clock nor disk nor network: the shell stamps the turn, writes the durable effects in
+one transaction, and speaks the others after it. The parts never call the core.
 """
 
 from dataclasses import dataclass
 
-from quipu.ledger import signing
-from quipu.ledger.effects import Effects
+from quipu.ledger import inv as invs
+from quipu.ledger import limits, signing
+from quipu.ledger.admission import Admission, Placed
+from quipu.ledger.author import Author
+from quipu.ledger.cluster_time import ClusterTime
+from quipu.ledger.confirmer import Confirmer, Grounds
+from quipu.ledger.convictions import Convictions
+from quipu.ledger.dag import Dag
+from quipu.ledger.effects import (
+    AppendFeed,
+    Effects,
+    EntriesRefused,
+    EntriesStored,
+    EventsRead,
+    PutBranch,
+    PutOwnState,
+    StoreEpoch,
+)
+from quipu.ledger.entry import decode_entry
+from quipu.ledger.epochs import Epochs, decode_document
+from quipu.ledger.event import decode_event, decode_header, event_id, meta_of
+from quipu.ledger.evidence import check_proof
+from quipu.ledger.exchange import Exchange
+from quipu.ledger.fetch import Fetch
+from quipu.ledger.gaps import Gaps
 from quipu.ledger.history import History, Saved
-from quipu.ledger.inputs import Input
+from quipu.ledger.inputs import (
+    EntriesSubmitted,
+    EpochClosed,
+    EpochOpened,
+    Input,
+    MessageReceived,
+    PeerConnected,
+    PeerLost,
+)
+from quipu.ledger.intake import Intake
+from quipu.ledger.messages import (
+    Answer,
+    EventBytes,
+    EventMessage,
+    EvidenceMessage,
+    GetData,
+    InvMessage,
+    SyncEvent,
+    bytes_of,
+    decode_message,
+)
+from quipu.ledger.past import Past
+from quipu.ledger.receipts import Receipts
+from quipu.ledger.recovery import Recovery
+from quipu.ledger.refusals import Reason, Refused
+from quipu.ledger.resend import Resend
 from quipu.ledger.safeguards import ALL, Safeguards
-from quipu.ledger.words import Now
+from quipu.ledger.seals import check_seals
+from quipu.ledger.serve import Serve
+from quipu.ledger.sync import Sync
+from quipu.ledger.turn import Turn
+from quipu.ledger.waiting import WaitingRoom
+from quipu.ledger.words import Cord, EpochNo, EventId, Journal, NodeId, NodeNo, Now, Seq, hlc_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +79,346 @@ class CoreConfig:
 
 class Core:
     def __init__(self, config: CoreConfig, saved: Saved, history: History, now: Now) -> None:
-        raise NotImplementedError
+        self.config = config
+        guards = config.safeguards
+        self.epochs = Epochs.from_genesis(config.genesis)
+        cut_rows = [row for document, _ in saved.epochs for row in self.epochs.open(document)[1]]
+        cluster_id = self.epochs.cluster_id
+        self.past = Past(history)
+        self.dag = Dag(self.past, saved.branches, cluster_id, guards)
+        self.receipts = Receipts(saved.signers, guards)
+        held = [check_proof(proof, cluster_id, config.verify) for proof in saved.proofs]
+        self.convictions = Convictions(held)
+        self.confirmer = Confirmer(
+            config.key, cluster_id, self.dag, self.past, self.receipts, self.convictions, guards
+        )
+        self.author = Author(
+            config.key,
+            cluster_id,
+            self.dag,
+            self.past,
+            guards,
+            config.entropy,
+            max(saved.newest_journal_own, self.dag.newest_journal.get(self.me, Journal(0))),
+        )
+        self.fetch = Fetch(guards)
+        self.sync = Sync(self.dag, self.receipts)
+        self.resend = Resend(config.key.node_id)
+        admission = Admission(
+            cluster_id,
+            self.epochs,
+            self.dag,
+            self.past,
+            self.receipts,
+            self.convictions,
+            config.verify,
+            guards,
+            {},
+        )
+        self.intake = Intake(
+            config.key.node_id,
+            cluster_id,
+            self.epochs,
+            self.past,
+            self.dag,
+            self.receipts,
+            self.convictions,
+            self.confirmer,
+            admission,
+            WaitingRoom(guards),
+            self.fetch,
+            self.sync,
+            self.resend,
+            config.verify,
+            guards,
+        )
+        self.recovery = Recovery(
+            (saved.recovering or config.key_existed) and guards.restore_guard, now
+        )
+        self.cluster_time = ClusterTime()
+        gaps = Gaps(self.dag, self.past, self.receipts, guards)
+        self.exchange = Exchange(self.intake, self.recovery, gaps, guards)
+        self._serve = Serve(self.dag, self.past, self.receipts)
+        self._cut_unread = cut_rows
+        self._write_epoch = EpochNo(1)
+        self._close_wanted = b""
+        self._is_new = True
+        self._saved_state = (saved.newest_journal_own, saved.recovering)
+        self._deadline_ms: int | None = now.monotonic_ms
 
-    def step(self, inputs: list[Input], now: Now) -> Effects:
-        raise NotImplementedError
+    @property
+    def me(self) -> NodeNo:
+        return self.epochs.node_numbers.get(self.config.key.node_id, NodeNo(0))
 
     def next_deadline(self) -> int | None:
         """The monotonic millisecond at which `step` wants to be called even without inputs."""
-        raise NotImplementedError
+        return self._deadline_ms
+
+    # --- the turn -------------------------------------------------------------------------------
+    def step(self, inputs: list[Input], now: Now) -> Effects:
+        self.past.turn_begins()
+        turn = self._new_turn(now)
+        if self._is_new:
+            self._is_new = False
+            self._resume(turn)
+        heard: dict[NodeId, tuple[invs.Inv, NodeId]] = {}
+        for given in inputs:
+            self._route(given, heard, turn)
+        for inv, peer in heard.values():
+            self._take_inv(inv, peer, False, turn)
+        self._write(turn)
+        self._sign(turn)
+        self._settle(turn)
+        self.exchange.speak(turn, self._members_connected())
+        self._save(turn)
+        self._deadline_ms = self._next_deadline(turn)
+        return turn.effects()
+
+    def _new_turn(self, now: Now) -> Turn:
+        return Turn(
+            now,
+            hlc_at(self.cluster_time.now_ms(now)),
+            self.cluster_time.due_until(now, self.epochs.cut_hlc),
+        )
+
+    def _resume(self, turn: Turn) -> None:
+        """After a start: what a core remembers beside its records is found again."""
+        self.intake.cut_rows(self._cut_unread)
+        self._choose_write_epoch()
+        own = self.receipts.newest.get(self.me)
+        if own is not None:
+            self.confirmer.last_number = own.number
+            if own.epoch == self.epochs.newest.number:
+                self.confirmer.sealed = own.sealed
+            else:
+                self.confirmer.owes_first = self.me in self.epochs.newest.members
+        for signer, record in sorted(self.receipts.newest.items()):
+            data = self.past.inv(signer, record.number)
+            if data is not None and record.epoch == self.epochs.newest.number:
+                inv = invs.decode_inv(data)
+                self.intake.count_rows(signer, inv, self.receipts.fresh_rows(signer, inv), turn)
+        self.confirmer.consider_all()
+        for branch in self.dag.branches.values():
+            if branch.held_seq > branch.read_seq:
+                self.resend.note(branch, turn.now)
+
+    def _route(
+        self, given: Input, heard: dict[NodeId, tuple[invs.Inv, NodeId]], turn: Turn
+    ) -> None:
+        match given:
+            case EntriesSubmitted():
+                self._submit(given, turn)
+            case PeerConnected(peer):
+                self.exchange.connect(peer)
+            case PeerLost(peer):
+                self.exchange.lose(peer)
+            case MessageReceived(peer, data):
+                if peer not in self.sync.views:
+                    turn.note(peer, Reason.UNREQUESTED, "not connected")
+                    return
+                try:
+                    self._hear(peer, data, heard, turn)
+                except Refused as refusal:
+                    turn.refuse(peer, refusal)
+            case EpochClosed(close):
+                self._close_wanted = close
+            case EpochOpened(document, seals):
+                self._open(document, seals, turn)
+
+    def _hear(
+        self, peer: NodeId, data: bytes, heard: dict[NodeId, tuple[invs.Inv, NodeId]], turn: Turn
+    ) -> None:
+        message = decode_message(data)
+        match message:
+            case EventMessage(event):
+                self._take_event(event, peer, False, turn)
+            case InvMessage(inv_bytes):
+                inv = invs.decode_inv(inv_bytes)
+                known = heard.get(inv.signer)
+                if known is None or known[0].number < inv.number:  # the last of a turn will do
+                    heard[inv.signer] = (inv, peer)
+            case GetData():
+                turn.send(peer, self._serve.answer(message))
+            case SyncEvent():
+                self._hear_sync(peer, message, turn)
+            case Answer():
+                self._take_answer(peer, message, turn)
+            case EvidenceMessage(proof):
+                self.intake.take_proof(proof, peer, turn)
+                self._note_own_conviction()
+
+    # --- what is heard --------------------------------------------------------------------------
+    def _take_event(self, data: EventBytes, peer: NodeId, asked: bool, turn: Turn) -> int:
+        if self.past.meta(event_id(data.header)) is not None:
+            if not asked:
+                self.exchange.repeat_inv(peer, turn)
+            return 0
+        event = decode_event(data.header, data.signature, data.body)
+        held = self.intake.take_event(event, peer, asked, turn)
+        self._note_own_conviction()
+        return held
+
+    def _take_inv(self, inv: invs.Inv, peer: NodeId, asked: bool, turn: Turn) -> None:
+        try:
+            is_own_news = self.intake.take_inv(inv, peer, asked, turn)
+        except Refused as refusal:
+            turn.refuse(peer, refusal)
+            return
+        if is_own_news and self.config.safeguards.restore_guard:
+            self.confirmer.last_number = max(self.confirmer.last_number, inv.number)
+            self.recovery.own_inv_ahead()
+
+    def _take_answer(self, peer: NodeId, answer: Answer, turn: Turn) -> None:
+        request = self.fetch.answered(peer, answer.request_id)
+        if request is None:
+            turn.note(peer, Reason.UNREQUESTED)
+            return
+        for data in answer.invs:
+            try:
+                inv = invs.decode_inv(data)
+            except Refused as refusal:
+                turn.refuse(peer, refusal)
+                continue
+            self._take_inv(inv, peer, True, turn)
+        count = 0
+        for event in answer.events:
+            try:
+                count += self._take_event(event, peer, True, turn)
+            except Refused as refusal:
+                turn.refuse(peer, refusal)
+        self.exchange.answered(peer, request, count > 0 or bool(answer.invs), turn)
+
+    def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
+        if not self.exchange.hear(peer, message, turn):
+            return
+        member = self.epochs.newest.numbers.get(peer)
+        if member is not None:
+            self.cluster_time.hear(member, message.wall_ms, turn.now)
+
+    def _note_own_conviction(self) -> None:
+        """A running process was cloned or set back: go on in a journal that nobody else has."""
+        conviction = self.convictions.of_author(self.config.key.node_id)
+        if conviction is not None and conviction.journal == self.author.journal:
+            self.author.close_journal()
+
+    # --- epochs ---------------------------------------------------------------------------------
+    def _open(self, data: bytes, seals: tuple[bytes, ...], turn: Turn) -> None:
+        try:
+            document = decode_document(data)
+            if document.number <= self.epochs.newest.number:
+                return
+            previous = self.epochs.newest
+            check_seals(document, seals, previous, self.epochs.cluster_id, self.config.verify)
+            epoch, rows = self.epochs.open(data)
+        except Refused as refusal:
+            turn.refuse(self.config.key.node_id, refusal)
+            return
+        turn.keep(StoreEpoch(epoch.number, data, seals))
+        if self.config.safeguards.one_epoch_certificate:
+            self.dag.forget_receipts()
+        self._cut_unread += rows
+        self.intake.cut_rows(rows)
+        self._close_wanted = self.confirmer.sealed = b""
+        self.confirmer.owes_first = self.me in epoch.members
+        self.confirmer.consider_all()
+        for _, inv in self.receipts.of_opened(epoch.number):
+            self._take_inv(inv, inv.signer, True, turn)
+
+    def _seal(self, turn: Turn, grounds: Grounds) -> list[invs.Inv]:
+        close, self._close_wanted = self._close_wanted, b""
+        return self.confirmer.seal(close, grounds) if close != self.confirmer.sealed else []
+
+    # --- what is written and signed -------------------------------------------------------------
+    def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
+        try:
+            if not submission.entries or len(submission.entries) > limits.EVENT_ENTRIES_MAX:
+                raise Refused(Reason.BAD_BODY, f"{len(submission.entries)} entries")
+            for entry in submission.entries:
+                decode_entry(entry)
+            size = sum(map(len, submission.entries)) + 8 * len(submission.entries)
+            if size > limits.EVENT_BYTES_MAX:
+                raise Refused(Reason.TOO_LARGE, f"{size} bytes, one event holds 4 MiB")
+            if self.author.is_backlogged():
+                raise Refused(Reason.UNREAD_BACKLOG)
+            if self.me not in self.epochs.newest.members:
+                raise Refused(Reason.NOT_A_MEMBER, "this node may not write")
+            if self.me not in self.epochs.by_number[self._write_epoch].members:
+                raise Refused(Reason.CATCHING_UP)
+        except Refused as refusal:
+            turn.say(EntriesRefused(submission.ticket, refusal.reason, refusal.detail))
+        else:
+            self.author.submit(submission)
+
+    def _write(self, turn: Turn) -> None:
+        while batch := self.author.take_batch():
+            event = self.author.write(
+                self.me, self._write_epoch, turn.cluster_now, turn.due_until, batch
+            )
+            header = decode_header(event.header_bytes)
+            cord = Cord(self.me, Journal(header.journal))
+            self.dag.check_ancestors(header, cord)
+            key, base, parent = self.dag.branch_for(header, cord)
+            placed = Placed(meta_of(event, self.me, key.number), base, parent, b"")
+            self.intake.hold(event, placed, turn)
+            index = 0
+            for submission in batch:
+                turn.say(EntriesStored(submission.ticket, event.id, index))
+                index += len(submission.entries)
+            peers = self.exchange.fan_out(event.id, self._members_connected())
+            turn.send_early(peers, EventMessage(bytes_of(event)))
+
+    def _sign(self, turn: Turn) -> None:
+        self.recovery.settle(self.epochs.newest.witnesses_needed, turn.now)
+        if not self.recovery.may_sign:
+            return
+        grounds = Grounds(self.me, self.epochs.newest, turn.due_until, turn.now)
+        signed = self.confirmer.sign(grounds)
+        if self._close_wanted:
+            signed += self._seal(turn, grounds)
+        for inv in signed:
+            self.intake.count_inv(self.me, inv, turn)
+        if signed:
+            turn.send_all(list(self.sync.views), InvMessage(signed[-1].data))
+
+    def _settle(self, turn: Turn) -> None:
+        fresh = self.dag.settle(self.epochs.newest)
+        if fresh:
+            ids = tuple(meta.id for meta in fresh)
+            turn.keep(AppendFeed(ids))
+            turn.say(EventsRead(ids))
+            self.sync.leaves_changed()
+            for meta in fresh:
+                if meta.slot.author_no == self.me:
+                    self.author.became_read(meta)
+        self._choose_write_epoch()
+
+    def _choose_write_epoch(self) -> None:
+        """An event of an epoch is written only by a member whose Model contains its cut."""
+        if self._cut_unread:
+            self._cut_unread = [row for row in self._cut_unread if not self._is_read(row)]
+        if not self._cut_unread:
+            self._write_epoch = self.epochs.newest.number
+
+    def _is_read(self, row: tuple[Cord, Seq, EventId]) -> bool:
+        meta = self.past.meta(row[2])
+        return meta is not None and self.dag.is_read(meta)
+
+    # --- the end of the turn --------------------------------------------------------------------
+    def _save(self, turn: Turn) -> None:
+        for _, record in sorted(self.dag.changed.items()):
+            turn.keep(PutBranch(record.copy()))
+        self.dag.changed.clear()
+        state = (self.author.newest_journal, self.recovery.is_recovering)
+        if state != self._saved_state:
+            self._saved_state = state
+            turn.keep(PutOwnState(*state))
+
+    def _members_connected(self) -> list[NodeId]:
+        return [peer for peer in self.sync.views if peer in self.epochs.newest.numbers]
+
+    def _next_deadline(self, turn: Turn) -> int | None:
+        waits = [self.exchange.next_deadline(turn.now), self.recovery.deadline_ms]
+        may_sign = self.recovery.may_sign and self.me in self.epochs.newest.members
+        if may_sign and not self.confirmer.sealed:
+            waits.append(self.confirmer.deadline_ms)
+        return min((wait for wait in waits if wait is not None), default=None)

@@ -43,6 +43,7 @@ class Dag:
         self.leaves: dict[EventId, Hlc] = {}
         self.newest_journal: dict[NodeNo, Journal] = {}
         self.changed: dict[BranchKey, BranchRecord] = {}  # since the step began
+        self.rows_changed: dict[Cord, None] = {}  # what others are told of these has changed
         self._unsettled: dict[BranchKey, None] = {}  # may have more to make Read
         self._blocked: dict[BranchKey, dict[BranchKey, None]] = {}  # by an Unread event of the key
         self._repeats: dict[BranchKey, list[Seq]] = {}  # only with `distinct_receipts` off
@@ -160,6 +161,7 @@ class Dag:
             self._add(record)
         record.held_seq, record.held_id, record.held_hlc = meta.seq, meta.id, meta.hlc
         record.moved_ms = wall_ms
+        self.rows_changed[record.key.cord] = None
         self._changed(record)
 
     def _changed(self, record: BranchRecord) -> None:
@@ -179,6 +181,7 @@ class Dag:
             news = True
             if record.lender and signer != record.key.author_no:
                 record.lender = b""
+                self.rows_changed[record.key.cord] = None
             self._changed(record)
         if not self._guards.distinct_receipts:
             self._repeats.setdefault(meta.branch, []).append(meta.seq)
@@ -191,6 +194,7 @@ class Dag:
             seq = min(meta.seq, upto)
             if record.cut_seq < seq:
                 record.cut_seq = seq
+                self.rows_changed[record.key.cord] = None
                 self._changed(record)
 
     def forget_receipts(self) -> None:
@@ -271,6 +275,7 @@ class Dag:
     def _make_read(self, record: BranchRecord, meta: EventMeta) -> None:
         record.read_seq, record.read_id, record.leaf = meta.seq, meta.id, True
         self.changed[record.key] = record
+        self.rows_changed[record.key.cord] = None
         self.leaves[meta.id] = meta.hlc
         for ancestor in (meta.prev, *meta.parents):
             if self.leaves.pop(ancestor, None) is None:

@@ -4,8 +4,8 @@ Well-formed is a function of bytes, ancestors and epoch document; the last two a
 `dag`. A node passes its own event through the same functions before it makes it durable.
 """
 
-import itertools
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -113,7 +113,7 @@ def decode_header(header_bytes: bytes) -> Header:
     parents = header.parents
     if len(parents) > limits.PARENTS_MAX:
         refuse(Reason.BAD_PARENTS, f"{len(parents)} parents")
-    if any(a >= b for a, b in itertools.pairwise(parents)):
+    if any(a >= b for a, b in pairwise(parents)):
         refuse(Reason.BAD_PARENTS, "not sorted and unique")
     if header.prev in parents:
         refuse(Reason.BAD_PARENTS, "prev among the parents")

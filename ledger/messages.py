@@ -46,7 +46,7 @@ class RangeWant(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fie
 
 
 class InvWant(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """The newest Inv of a signer, from `number` up."""
+    """The newest Inv of a signer, from `number` up; 0: every Inv of it that anything rests on."""
 
     signer_no: Number32
     number: U64
@@ -100,10 +100,10 @@ class SyncEvent(msgspec.Struct, array_like=True, frozen=True, tag=4, forbid_unkn
     number: U64  # of this SyncEvent on this link
     heard: U64  # the highest number received from the peer
     base: U64  # rows are those changed since the SyncEvent of this number; 0: all rows
-    leaves: Annotated[list[Bytes16], msgspec.Meta(max_length=limits.SYNC_LEAVES_MAX)]
+    leaves: Annotated[list[Bytes32], msgspec.Meta(max_length=limits.SYNC_LEAVES_MAX)]
     leaf_count: U64
     rows: Annotated[list[SyncRow], msgspec.Meta(max_length=limits.SYNC_ROWS_MAX)]
-    receipts: Annotated[list[ReceiptRow], msgspec.Meta(max_length=limits.MEMBERS_MAX * 8)]
+    receipts: Annotated[list[ReceiptRow], msgspec.Meta(max_length=limits.SYNC_RECEIPTS_MAX)]
     epoch: U64
     digest: Bytes32  # over all rows with full ids
     proofs: Bytes16  # over all proofs of misbehaviour held; zeros: none

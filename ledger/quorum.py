@@ -1,5 +1,7 @@
 """Quorum arithmetic, alone in its module: how many receipts make an event final."""
 
+from collections.abc import Sequence
+
 from quipu.ledger.refusals import Reason, refuse
 
 MAJORITY = "majority"
@@ -48,7 +50,7 @@ def witnesses_needed(policy: str, n: int) -> int:
     return min(n - 1, n - max_confirms(policy, n) + more)
 
 
-def certified_seq(author_seq: int, other_seqs: list[int], needed: int) -> int:
+def certified_seq(author_seq: int, other_seqs: Sequence[int], needed: int) -> int:
     """The highest seq that the author and `needed` others cover."""
     if needed == 0:
         return author_seq

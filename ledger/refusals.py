@@ -35,6 +35,7 @@ class Reason(StrEnum):
     NOT_READ = "not-read"  # asked to prove an event for which no certificate is held
     OLD_NUMBER = "old-number"  # a receipt that was seen already
     UNREAD_BACKLOG = "unread-backlog"
+    CATCHING_UP = "catching-up"  # a new member writes once its Model contains the cut
     ROOM_FULL = "room-full"
     UNREQUESTED = "unrequested"
 

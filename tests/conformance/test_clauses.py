@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from clauses import CLAUSE_NUMBER, ClauseNumberError, clause
+
+from tests.conformance.clauses import CLAUSE_NUMBER, ClauseNumberError, clause
 
 HERE: Final = Path(__file__).resolve().parent
 PAGE: Final = HERE.parents[1] / "docs" / "protocols.md"

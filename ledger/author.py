@@ -1,0 +1,141 @@
+"""One's own events (seed 003: sending an Event): packs what waits into signed, hash-linked ones.
+
+Every start opens a new journal, with its first event; so does a fork proof against this node, or
+a cord of its own that has run ahead of the cluster's clock. So a crashed, restored, rolled-back
+or cloned node never writes into an old one.
+"""
+
+from dataclasses import dataclass, field
+
+from quipu.ledger import limits, signing
+from quipu.ledger.dag import Dag
+from quipu.ledger.event import EventMeta, Place, SignedEvent, build_event
+from quipu.ledger.inputs import EntriesSubmitted
+from quipu.ledger.past import Past
+from quipu.ledger.safeguards import Safeguards
+from quipu.ledger.words import BranchKey, Cord, EpochNo, EventId, Hlc, Journal, NodeNo, Seq
+
+BODY_OVERHEAD_BYTES = 8  # array and bin heads of one entry, with room
+RANDOM_MASK = (1 << limits.JOURNAL_RANDOM_BITS) - 1
+
+
+@dataclass(slots=True)
+class Author:
+    """Invariant: the journal written to was opened in this life of the program."""
+
+    key: signing.KeyPair
+    cluster_id: bytes
+    dag: Dag
+    past: Past
+    guards: Safeguards
+    entropy: int
+    newest_journal: Journal  # the greatest that this node knows of itself
+    journal: Journal | None = None
+    unread_entries: int = 0
+    unread_bytes: int = 0
+    _queue: list[EntriesSubmitted] = field(default_factory=list)
+    _named: dict[EventId, Seq] = field(default_factory=dict)  # leaves named by own Unread events
+
+    def submit(self, submission: EntriesSubmitted) -> None:
+        self._queue.append(submission)
+
+    def is_backlogged(self) -> bool:
+        return (
+            self.unread_entries >= limits.UNREAD_ENTRIES_OWN_MAX
+            or self.unread_bytes >= limits.UNREAD_BYTES_OWN_MAX
+        )
+
+    def take_batch(self) -> list[EntriesSubmitted]:
+        """The submissions of the next event: as many as fit, none divided."""
+        batch: list[EntriesSubmitted] = []
+        count = size = 0
+        while self._queue:
+            entries = self._queue[0].entries
+            size += sum(len(entry) + BODY_OVERHEAD_BYTES for entry in entries)
+            count += len(entries)
+            if batch and (count > limits.EVENT_ENTRIES_MAX or size > limits.EVENT_BYTES_MAX):
+                break
+            batch.append(self._queue.pop(0))
+        return batch
+
+    def drop_queue(self) -> list[EntriesSubmitted]:
+        queue, self._queue = self._queue, []
+        return queue
+
+    def close_journal(self) -> None:
+        """The next event opens a new one."""
+        self.journal = None
+
+    def write(
+        self,
+        me: NodeNo,
+        epoch: EpochNo,
+        now_hlc: Hlc,
+        due_until: Hlc,
+        batch: list[EntriesSubmitted],
+    ) -> SignedEvent:
+        tip = self._tip(me, due_until)
+        if tip is None:
+            self.journal = self._open_journal(now_hlc)
+        assert self.journal is not None
+        cord = Cord(me, self.journal)
+        parents = self._choose_parents(cord, epoch)
+        ancestors = [*parents, tip] if tip else parents
+        newest_hlc = max((meta.hlc for meta in ancestors), default=0)
+        place = Place(
+            cluster_id=self.cluster_id,
+            epoch=epoch,
+            cord=cord,
+            seq=Seq(tip.seq + 1 if tip else 1),
+            prev=tip.id if tip else EventId(self.cluster_id),
+            parents=tuple(sorted(meta.id for meta in parents)),
+            hlc=Hlc(max(now_hlc, newest_hlc + 1)),
+            depth=1 + max((meta.depth for meta in ancestors), default=0),
+        )
+        event = build_event(self.key, place, [e for item in batch for e in item.entries])
+        self._named.update((meta.id, place.seq) for meta in parents)
+        self.unread_entries += event.header.entry_count
+        self.unread_bytes += event.size
+        return event
+
+    def became_read(self, meta: EventMeta) -> None:
+        if meta.slot.journal != self.journal:
+            return
+        self.unread_entries -= meta.entry_count
+        self.unread_bytes -= meta.size
+        for named in [i for i, seq in self._named.items() if seq <= meta.seq]:
+            del self._named[named]
+
+    def _tip(self, me: NodeNo, due_until: Hlc) -> EventMeta | None:
+        """The last event of the journal that goes on; None where a new one must begin."""
+        if self.journal is None and not self.guards.new_journal_at_start:
+            self.journal = self.dag.newest_journal.get(me)
+        if self.journal is None:
+            return None
+        branch = self.dag.branches.get(BranchKey(me, self.journal, 0))
+        if branch is None or branch.held_hlc > due_until:
+            return None  # it would wait for receipts with all that is written above it
+        return self.past.held(branch.held_id)
+
+    def _open_journal(self, now_hlc: Hlc) -> Journal:
+        now_ms = now_hlc >> 16
+        fresh = (now_ms << limits.JOURNAL_RANDOM_BITS) | (self.entropy & RANDOM_MASK)
+        self.newest_journal = Journal(max(fresh, self.newest_journal + 1))
+        self._named.clear()
+        self.unread_entries = self.unread_bytes = 0
+        return self.newest_journal
+
+    def _choose_parents(self, cord: Cord, epoch: EpochNo) -> list[EventMeta]:
+        """Leaves of other cords not named yet, oldest first; none of an epoch whose cut is not in
+        the Model yet, for the epoch never falls along an edge."""
+        parents: list[EventMeta] = []
+        for identity, _ in sorted(self.dag.leaves.items(), key=lambda item: (item[1], item[0])):
+            if identity in self._named:
+                continue
+            meta = self.past.held(identity)
+            if meta.branch.cord == cord or meta.epoch > epoch:
+                continue
+            parents.append(meta)
+            if len(parents) == limits.PARENTS_MAX:
+                break
+        return parents
