@@ -6,8 +6,8 @@ one transaction, and speaks the others after it. The parts never call the core.
 
 from dataclasses import dataclass
 
-from quipu.ledger import inv as invs
 from quipu.ledger import limits, signing
+from quipu.ledger import inv as invs
 from quipu.ledger.admission import Admission, Placed
 from quipu.ledger.author import Author
 from quipu.ledger.cluster_time import ClusterTime

@@ -166,7 +166,7 @@ MESSAGES = {
         some(row(*PLACE, whole(), PREFIX), 256), whole(),
     ),
     4: row(
-        just(4), whole(), whole(), whole(), some(PREFIX, 64), whole(),
+        just(4), whole(), whole(), whole(), some(ID, 64), whole(),
         some(row(*PLACE, whole(), PREFIX, whole()), 4096),
         some(row(whole(U32, 1), whole(), PREFIX), 256), whole(), ID, PREFIX, whole(), flag,
     ),
