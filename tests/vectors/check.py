@@ -173,7 +173,7 @@ MESSAGES = {
     5: row(just(5), whole(), some(octets()), some(EVENT, 4096), some(ID, 256), flag),
     6: row(just(6), octets()),
 }  # fmt: skip
-MESSAGE_BYTES_MAX = {3: 64 * KIB, 4: 512 * KIB}
+MESSAGE_BYTES_MAX = {3: 64 * KIB}
 
 
 # --- bytes --------------------------------------------------------------------------------------
