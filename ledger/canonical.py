@@ -33,3 +33,8 @@ class Canonical(Generic[T]):
         if _encoder.encode(value) != data:
             refuse(Reason.NOT_CANONICAL)
         return value
+
+
+def fits_bytes(text: str | None, bytes_max: int) -> bool:
+    """Whether a text keeps a limit of bytes: a struct alone bounds its characters."""
+    return text is None or text.isascii() or len(text.encode()) <= bytes_max

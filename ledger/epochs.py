@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 
 from quipu.ledger import limits, quorum, signing
-from quipu.ledger.canonical import Canonical, encode
+from quipu.ledger.canonical import Canonical, encode, fits_bytes
+from quipu.ledger.entry import is_stream_name
 from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import (
@@ -87,7 +88,9 @@ def decode_genesis(data: bytes) -> Genesis:
     genesis = _genesis.decode(data)
     if genesis.version != GENESIS_VERSION:
         refuse(Reason.UNKNOWN_VERSION, f"genesis version {genesis.version}")
-    _check_roster(genesis.policy, [NodeId(member.node_id) for member in genesis.members])
+    if not fits_bytes(genesis.name, limits.NAME_BYTES_MAX):
+        refuse(Reason.MALFORMED, "cluster name")
+    _check_roster(genesis.policy, genesis.members)
     return genesis
 
 
@@ -97,7 +100,7 @@ def decode_document(data: bytes) -> EpochDocument:
         refuse(Reason.UNKNOWN_VERSION, f"epoch document version {document.version}")
     if document.number <= GENESIS_EPOCH:
         refuse(Reason.MALFORMED, "epoch 1 is the genesis")
-    _check_roster(document.policy, [NodeId(member.node_id) for member in document.members])
+    _check_roster(document.policy, document.members)
     numbers = [member.node_no for member in document.members]
     if sorted(set(numbers)) != numbers:
         refuse(Reason.MALFORMED, "members are sorted by number")
@@ -105,13 +108,23 @@ def decode_document(data: bytes) -> EpochDocument:
     rows = [(row.author_no, row.journal, row.seq, row.id) for row in document.cut]
     if sorted(set(rows)) != rows:
         refuse(Reason.BAD_ROWS, "cut rows are sorted and unique")
+    if any(row.seq < 1 for row in document.cut):
+        refuse(Reason.BAD_ROWS, "seq 0")
+    streams = document.streams_erasable
+    if sorted(set(streams)) != streams or not all(map(is_stream_name, streams)):
+        refuse(Reason.MALFORMED, "erasable streams are names, sorted and unique")
     return document
 
 
-def _check_roster(policy: str, ids: Sequence[NodeId]) -> None:
-    if len(dict.fromkeys(ids)) != len(ids):
+def _check_roster(policy: str, members: Sequence[Founder] | Sequence[Member]) -> None:
+    if len({member.node_id for member in members}) != len(members):
         refuse(Reason.MALFORMED, "a member stands twice")
-    quorum.max_confirms(policy, len(ids))
+    for member in members:
+        if not all(
+            fits_bytes(text, limits.NAME_BYTES_MAX) for text in (member.name, *member.roles)
+        ):
+            refuse(Reason.MALFORMED, "name or role")
+    quorum.max_confirms(policy, len(members))
 
 
 def cluster_id_of(genesis_bytes: bytes) -> bytes:

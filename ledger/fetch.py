@@ -159,6 +159,11 @@ class Fetch:
         return request
 
     def next_deadline(self, now: Now) -> int | None:
-        waits = [w.not_before_ms for w in self.wanted.values() if not w.in_flight]
+        # What is due and was not asked for just now waits for a peer: an answer, or a connection.
+        waits = [
+            want.not_before_ms
+            for want in self.wanted.values()
+            if not want.in_flight and want.not_before_ms > now.monotonic_ms
+        ]
         waits += [r.expires_ms if r.retried else r.retry_ms for r in self._requests.values()]
         return min(waits, default=None)

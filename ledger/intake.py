@@ -107,8 +107,11 @@ class Intake:
         self.fetch.got(event.id)
         self.confirmer.consider(meta.branch)
         self.resend.note(self.dag.branches[meta.branch], turn.now)
-        for signer, number in self.receipts.unpark(meta):
-            self._acknowledge(signer, meta, number, turn)
+        for signer, row in self.receipts.unpark(meta):
+            if row.epoch == self.epochs.newest.number or not self.guards.one_epoch_certificate:
+                self._acknowledge(signer, meta, row.number, turn)
+            elif signer == self.me:
+                self.confirmer.take_over(meta)
         if event.id in self.admission.cut_wanted:
             del self.admission.cut_wanted[event.id]
             self.dag.cut_at(meta)
@@ -172,7 +175,7 @@ class Intake:
     ) -> None:
         for row in rows:
             if row.author_no in self.epochs.node_ids:
-                self._count_row(signer, row, inv.number, turn)
+                self._count_row(signer, row, inv, turn)
 
     def _rows(self, signer: NodeNo, inv: invs.Inv, is_newest: bool) -> list[invs.InvRow]:
         if is_newest and self.guards.distinct_receipts:
@@ -197,19 +200,19 @@ class Intake:
             refuse(Reason.BAD_SIGNATURE)
         self.receipts.keep_for_later(signer, inv)
 
-    def _count_row(self, signer: NodeNo, row: invs.InvRow, number: InvNumber, turn: Turn) -> None:
+    def _count_row(self, signer: NodeNo, row: invs.InvRow, inv: invs.Inv, turn: Turn) -> None:
         meta = self.past.meta(EventId(row.id))
         if meta is None and not self.guards.rows_need_held_id:
             meta = self._by_position(row)
         if meta is None:
-            if self.receipts.park(signer, row, number):
+            if self.receipts.park(signer, row, inv):
                 hint = self.epochs.node_ids.get(signer, self.node_id)
                 due_ms = turn.now.monotonic_ms + limits.WANT_AFTER_INV_MS
                 self.fetch.want(EventId(row.id), hint, due_ms)
         elif meta.branch.cord == row.cord and (
             meta.seq == row.seq or not self.guards.rows_need_held_id
         ):
-            self._acknowledge(signer, meta, number, turn)
+            self._acknowledge(signer, meta, inv.number, turn)
 
     def _by_position(self, row: invs.InvRow) -> EventMeta | None:
         """Only with `rows_need_held_id` off."""
@@ -233,7 +236,7 @@ class Intake:
             if meta is not None:
                 self.confirmer.take_over(meta)
             else:
-                self.receipts.park(self.me, row, inv.number)
+                self.receipts.park(self.me, row, inv)
                 self.fetch.want(EventId(row.id), self.node_id, turn.now.monotonic_ms)
 
     # --- proofs ---------------------------------------------------------------------------------

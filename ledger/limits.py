@@ -25,12 +25,17 @@ STREAMS_ERASABLE_MAX = 256  # named in the epoch document, which every node hold
 CUT_ROWS_MAX = 4096  # cords that rose between two checkpoints: 32 members x 16, with room
 EPOCH_BYTES_MAX = 1 * MIB  # a document with 4,096 cut rows is about 250 KiB
 SEALS_MAX = 32  # one a member
+BUNDLE_HEADERS_MAX = 1024  # from an event to the rows used: INV_STRIDE, 4 times for late receipts
+BUNDLE_DOCUMENTS_MAX = 4096  # epochs from the genesis on: a change a day for eleven years
+BUNDLE_BYTES_MAX = 64 * MIB  # a bundle is read whole, by a client, never by a peer
 
 # --- receipts -----------------------------------------------------------------------------------
 INV_ROWS_MAX = 1024  # 32 authors x 16 open journals, twice
 INV_BYTES_MAX = 128 * KIB  # 1,024 rows of about 60 B, with room
 JOURNALS_SIGNED_MAX = 16  # journals of an author above the cut that get receipts
 INV_STRIDE = 256  # seqs between two kept Invs of a signer: a proof needs at most 256 headers
+INVS_SCANNED_MAX = 4096  # receipts of one signer looked through at a time for a bundle
+BUNDLE_SEARCH_FACTOR = 32  # a search for receipts begins 2 s before, 64 s, 34 min, 18 h ...
 INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; under load at most one in max(5, n - 1) ms
 CORD_OPEN_MS = 10_000  # a row that has not moved for 10 s and is Read may be left out
 PARKED_ROWS_PER_SIGNER_MAX = 1024  # two a cord; a flooder of ghosts is held at one Inv's worth
