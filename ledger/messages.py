@@ -17,7 +17,6 @@ PREFIX_BYTES = 16  # how much of an id stands in rows and anchors
 
 Bytes16 = Annotated[bytes, msgspec.Meta(min_length=PREFIX_BYTES, max_length=PREFIX_BYTES)]
 Number32 = Annotated[int, msgspec.Meta(ge=1, le=2**32 - 1)]
-WallMs = Annotated[int, msgspec.Meta(ge=0, le=limits.WALL_MS_MAX)]
 
 
 class EventBytes(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -108,7 +107,7 @@ class SyncEvent(msgspec.Struct, array_like=True, frozen=True, tag=4, forbid_unkn
     epoch: U64
     digest: Bytes32  # over all rows with full ids
     proofs: Bytes16  # over all proofs of misbehaviour held; zeros: none
-    wall_ms: WallMs
+    wall_ms: U64
     recovering: bool
 
 
