@@ -286,6 +286,8 @@ class Core:
                 count += self._take_event(event, peer, True, turn)
             except Refused as refusal:
                 turn.refuse(peer, refusal)
+        if answer.more and count:
+            self.fetch.has_more(peer, request)
         self.exchange.answered(peer, request, count > 0 or bool(answer.invs), turn)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
