@@ -84,7 +84,7 @@ class Author:
     ) -> SignedEvent:
         tip = self._tip(me, due_until)
         if tip is None:
-            self.journal = self._open_journal(now_hlc)
+            self.journal = self._open_journal(me, now_hlc)
         assert self.journal is not None
         cord = Cord(me, self.journal)
         parents = self._choose_parents(cord, epoch)
@@ -125,10 +125,11 @@ class Author:
             return None  # it would wait for receipts with all that is written above it
         return self.past.held(branch.held_id)
 
-    def _open_journal(self, now_hlc: Hlc) -> Journal:
+    def _open_journal(self, me: NodeNo, now_hlc: Hlc) -> Journal:
         now_ms = now_hlc >> 16
         fresh = (now_ms << limits.JOURNAL_RANDOM_BITS) | (self.entropy & RANDOM_MASK)
-        self.newest_journal = Journal(max(fresh, self.newest_journal + 1))
+        known = max(self.newest_journal, self.dag.newest_journal.get(me, Journal(0)))
+        self.newest_journal = Journal(max(fresh, known + 1))
         self._named.clear()
         self.unread_entries = self.unread_bytes = 0
         return self.newest_journal

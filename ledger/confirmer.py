@@ -60,6 +60,7 @@ class Confirmer:
     owes_first: bool = False  # the first Inv of an epoch covers all that is held
     not_due_ms: int | None = None  # when to look again at what waits for its time
     _pending: dict[BranchKey, None] = field(default_factory=dict)
+    _not_due: dict[BranchKey, None] = field(default_factory=dict)  # has events ahead of their time
     _open: dict[Cord, None] = field(default_factory=dict)  # all that are; some may have closed
     _next_ms: int = 0
 
@@ -73,17 +74,17 @@ class Confirmer:
 
     @property
     def deadline_ms(self) -> int | None:
-        waits = [self._next_ms] if self._pending_beyond_time() or self.owes_first else []
+        waits = [self._next_ms] if self._pending or self.owes_first else []
         if self.not_due_ms is not None:
             waits.append(self.not_due_ms)
         return min(waits, default=None)
 
-    def _pending_beyond_time(self) -> bool:
-        return bool(self._pending) and self.not_due_ms is None
-
     # --- what may be signed ---------------------------------------------------------------------
-    def signable_seq(self, record: BranchRecord, grounds: Grounds) -> Seq:
-        """The highest seq of this branch that this node may acknowledge now."""
+    def signable_seq(
+        self, record: BranchRecord, grounds: Grounds, opening: dict[Cord, None]
+    ) -> Seq:
+        """The highest seq of this branch that this node may acknowledge now; `opening` are the
+        cords that get their first receipt in this turn."""
         author = record.key.author_no
         upto = record.held_seq
         if author not in grounds.epoch.members:
@@ -92,7 +93,7 @@ class Confirmer:
             upto = min(upto, self._unrivalled_seq(record, grounds.me))
         if self.guards.conviction_ends_cord:
             upto = min(upto, self._unconvicted_seq(record, grounds))
-        if not record.signed_seq and self._is_journal_too_many(record):
+        if not record.signed_seq and self._is_journal_too_many(record, opening):
             upto = Seq(0)
         if self.guards.receipts_wait_due:
             upto = self._due_seq(record, upto, grounds)
@@ -117,13 +118,13 @@ class Confirmer:
             return record.held_seq
         return Seq(conviction.seq - 1) if conviction.journal == record.key.journal else Seq(0)
 
-    def _is_journal_too_many(self, record: BranchRecord) -> bool:
+    def _is_journal_too_many(self, record: BranchRecord, opening: dict[Cord, None]) -> bool:
         signed = [
             cord
             for cord, branches in self.dag.cords.items()
             if cord.author_no == record.key.author_no
             and cord != record.key.cord
-            and any(branch.signed_seq > branch.cut_seq for branch in branches)
+            and (cord in opening or any(branch.signed_seq > branch.cut_seq for branch in branches))
         ]
         return len(signed) >= limits.JOURNALS_SIGNED_MAX
 
@@ -141,7 +142,7 @@ class Confirmer:
         wait_ms = (self._hlc_at(record, high) - grounds.due_until) >> HLC_SHIFT
         again_ms = grounds.now.monotonic_ms + min(max(wait_ms, 1), NOT_DUE_RETRY_MS)
         self.not_due_ms = min(self.not_due_ms or again_ms, again_ms)
-        self._pending[record.key] = None
+        self._not_due[record.key] = None
         return low
 
     def _hlc_at(self, record: BranchRecord, seq: Seq) -> Hlc:
@@ -181,13 +182,16 @@ class Confirmer:
         self._sign_upto(self.dag.branches[meta.branch], meta.seq)
 
     def _rising(self, grounds: Grounds) -> list[tuple[BranchRecord, Seq]]:
-        pending, self._pending, self.not_due_ms = sorted(self._pending), {}, None
+        pending = sorted(self._pending | self._not_due)
+        self._pending, self._not_due, self.not_due_ms = {}, {}, None
         rising: list[tuple[BranchRecord, Seq]] = []
+        opening: dict[Cord, None] = {}
         for key in pending:
             record = self.dag.branches[key]
-            seq = self.signable_seq(record, grounds)
+            seq = self.signable_seq(record, grounds, opening)
             if seq > record.signed_seq and seq > record.base_seq:
                 rising.append((record, seq))
+                opening[key.cord] = None
         by_cord: dict[Cord, tuple[BranchRecord, Seq]] = {}
         for record, seq in rising:  # of two new branches the one that was stored first
             if self.guards.one_id_per_slot:

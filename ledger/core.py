@@ -66,6 +66,10 @@ from quipu.ledger.turn import Turn
 from quipu.ledger.waiting import WaitingRoom
 from quipu.ledger.words import Cord, EpochNo, EventId, Journal, NodeId, NodeNo, Now, Seq, hlc_at
 
+# The last Inv of a turn by signer and by the peer that brought it: nothing is verified yet, so
+# what one peer says in another's name must not hide what that one says itself.
+Heard = dict[tuple[NodeId, NodeId], invs.Inv]
+
 
 @dataclass(frozen=True, slots=True)
 class CoreConfig:
@@ -161,10 +165,10 @@ class Core:
         if self._is_new:
             self._is_new = False
             self._resume(turn)
-        heard: dict[NodeId, tuple[invs.Inv, NodeId]] = {}
+        heard: Heard = {}
         for given in inputs:
             self._route(given, heard, turn)
-        for inv, peer in heard.values():
+        for (_, peer), inv in heard.items():
             self._take_inv(inv, peer, False, turn)
         self._write(turn)
         self._sign(turn)
@@ -202,9 +206,7 @@ class Core:
             if branch.held_seq > branch.read_seq:
                 self.resend.note(branch, turn.now)
 
-    def _route(
-        self, given: Input, heard: dict[NodeId, tuple[invs.Inv, NodeId]], turn: Turn
-    ) -> None:
+    def _route(self, given: Input, heard: Heard, turn: Turn) -> None:
         match given:
             case EntriesSubmitted():
                 self._submit(given, turn)
@@ -225,18 +227,16 @@ class Core:
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
 
-    def _hear(
-        self, peer: NodeId, data: bytes, heard: dict[NodeId, tuple[invs.Inv, NodeId]], turn: Turn
-    ) -> None:
+    def _hear(self, peer: NodeId, data: bytes, heard: Heard, turn: Turn) -> None:
         message = decode_message(data)
         match message:
             case EventMessage(event):
                 self._take_event(event, peer, False, turn)
             case InvMessage(inv_bytes):
                 inv = invs.decode_inv(inv_bytes)
-                known = heard.get(inv.signer)
-                if known is None or known[0].number < inv.number:  # the last of a turn will do
-                    heard[inv.signer] = (inv, peer)
+                known = heard.get((inv.signer, peer))
+                if known is None or known.number < inv.number:  # the last of a turn will do
+                    heard[inv.signer, peer] = inv
             case GetData():
                 turn.send(peer, self._serve.answer(message))
             case SyncEvent():
@@ -286,6 +286,8 @@ class Core:
                 count += self._take_event(event, peer, True, turn)
             except Refused as refusal:
                 turn.refuse(peer, refusal)
+        if answer.more and count:
+            self.fetch.has_more(peer, request)
         self.exchange.answered(peer, request, count > 0 or bool(answer.invs), turn)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:

@@ -120,9 +120,14 @@ class Exchange:
         if is_progress:
             view.ask_ms = turn.now.monotonic_ms
         member = self._intake.epochs.newest.numbers.get(peer)
-        asked_own = any(want.signer_no == self._intake.me for want in request.wants.invs)
-        if member is not None and asked_own and not view.recovering:
+        if member is not None and self._was_told_all(request) and not view.recovering:
             self._recovery.tell(member)
+
+    def _was_told_all(self, request: Request) -> bool:
+        """The newest Inv of this node's own says enough while it listens; one that is recovering
+        needs all of them, for the newest has no row for a cord at rest."""
+        own = [want for want in request.wants.invs if want.signer_no == self._intake.me]
+        return any(want.number == 0 or not self._recovery.is_recovering for want in own)
 
     def _ask(self, turn: Turn) -> None:
         intake = self._intake
