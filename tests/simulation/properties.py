@@ -47,6 +47,7 @@ class Judge:
         self.steps = 0
         self._read_slots: dict[tuple[int, int, int], EventId] = {}
         self._committing: SimNode | None = None
+        self._latest_ms: dict[int, int] = {}  # at a node's last step, the latest honest clock
         self._empty: dict[int, tuple[int, int]] = {}
         record.on_acknowledged = self._on_acknowledged
 
@@ -84,6 +85,7 @@ class Judge:
             return Effects([], [])
         self._world.trace_step(node, inputs, effects)
         if node.honest:
+            self._latest_ms[node.index] = self._world.latest_honest_wall_ms()
             self._note_written(node, effects)
         if not inputs and not effects.durable and not effects.spoken:
             self._count_empty(node)
@@ -205,7 +207,7 @@ class Judge:
 
     def _signs(self, node: SimNode, inv: Inv) -> None:
         self.signers.signs(node, inv, self._now_us)
-        latest_ms = self._world.latest_honest_wall_ms(node)
+        latest_ms = self._latest_ms.get(node.index, 0)
         cut_hlc = self.record.rosters[node.shadow.epoch].cut_hlc
         for row in inv.rows:
             known = self.record.events.get(EventId(row.id))
