@@ -150,7 +150,9 @@ def parts_of(run: dict[str, float], folder: Path, events: int, count: int, size:
     return [
         Part("sign (events, Invs)", events + run["invs"], sign_us),
         Part("verify (events, Invs)", events + run["invs"], verify_us),
-        Part("hash a leaf, author and peer", 2 * events * count, primitives.hash_us(entry_bytes + 1)),
+        Part(
+            "hash a leaf, author and peer", 2 * events * count, primitives.hash_us(entry_bytes + 1)
+        ),
         Part("hash a tree node, author and peer", 2 * events * (count - 1), primitives.hash_us(65)),
         Part("decode and encode an entry, both", 2 * events * count, decode_us),
         Part("encode a body, author and peer", 2 * events, primitives.body_us(count, entry_bytes)),

@@ -83,9 +83,8 @@ class Admission:
             if vouched is None:
                 return Verdict(cord, rival=rival)
             lender = vouched
-        elif self._is_convicted_here(event, cord) and not how.asked:
-            if not self.receipts.names(event.id, cord.author_no):
-                refuse(Reason.FORKED, "of a proven forker, and nobody asked for it")
+        elif not how.asked and self._is_disowned(event, cord):
+            refuse(Reason.FORKED, "of a proven forker, and nobody asked for it")
         return Verdict(
             cord,
             Placed(meta_of(event, cord.author_no, key.number), base, parent, lender),
@@ -124,12 +123,14 @@ class Admission:
             if record.held_seq - settled >= limits.EVENTS_NOT_DUE_PER_CORD_MAX:
                 refuse(Reason.NOT_DUE)
 
-    def _is_convicted_here(self, event: SignedEvent, cord: Cord) -> bool:
+    def _is_disowned(self, event: SignedEvent, cord: Cord) -> bool:
+        """At or above a proven fork, and no member but the author has a receipt for it."""
         conviction = self.convictions.of_author(NodeId(event.header.author))
         return (
             conviction is not None
             and conviction.journal == cord.journal
             and event.header.seq >= conviction.seq
+            and not self.receipts.names(event.id, cord.author_no)
         )
 
     def _lender(self, event: SignedEvent, cord: Cord, how: Circumstances) -> bytes | None:

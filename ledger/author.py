@@ -5,6 +5,7 @@ a cord of its own that has run ahead of the cluster's clock. So a crashed, resto
 or cloned node never writes into an old one.
 """
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from quipu.ledger import limits, signing
@@ -12,10 +13,11 @@ from quipu.ledger.dag import Dag
 from quipu.ledger.event import EventMeta, Place, SignedEvent, build_event
 from quipu.ledger.inputs import EntriesSubmitted
 from quipu.ledger.past import Past
+from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.safeguards import Safeguards
 from quipu.ledger.words import BranchKey, Cord, EpochNo, EventId, Hlc, Journal, NodeNo, Seq
 
-BODY_OVERHEAD_BYTES = 8  # array and bin heads of one entry, with room
+ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry, with room
 RANDOM_MASK = (1 << limits.JOURNAL_RANDOM_BITS) - 1
 
 
@@ -33,11 +35,20 @@ class Author:
     journal: Journal | None = None
     unread_entries: int = 0
     unread_bytes: int = 0
-    _queue: list[EntriesSubmitted] = field(default_factory=list)
+    _queue: deque[tuple[EntriesSubmitted, int]] = field(default_factory=deque)  # with its bytes
     _named: dict[EventId, Seq] = field(default_factory=dict)  # leaves named by own Unread events
 
     def submit(self, submission: EntriesSubmitted) -> None:
-        self._queue.append(submission)
+        """Takes entries that the caller has found well-formed; refuses what no event can hold."""
+        entries = submission.entries
+        if not 1 <= len(entries) <= limits.EVENT_ENTRIES_MAX:
+            refuse(Reason.BAD_BODY, f"{len(entries)} entries; one event holds 1 to 10,000")
+        size = sum(map(len, entries)) + ENTRY_OVERHEAD_BYTES * (len(entries) + 1)
+        if size > limits.EVENT_BYTES_MAX:
+            refuse(Reason.TOO_LARGE, f"{size} bytes; one event holds 4 MiB")
+        if self.is_backlogged():
+            refuse(Reason.UNREAD_BACKLOG)
+        self._queue.append((submission, size))
 
     def is_backlogged(self) -> bool:
         return (
@@ -50,17 +61,14 @@ class Author:
         batch: list[EntriesSubmitted] = []
         count = size = 0
         while self._queue:
-            entries = self._queue[0].entries
-            size += sum(len(entry) + BODY_OVERHEAD_BYTES for entry in entries)
-            count += len(entries)
+            submission, submission_bytes = self._queue[0]
+            size += submission_bytes
+            count += len(submission.entries)
             if batch and (count > limits.EVENT_ENTRIES_MAX or size > limits.EVENT_BYTES_MAX):
                 break
-            batch.append(self._queue.pop(0))
+            batch.append(submission)
+            self._queue.popleft()
         return batch
-
-    def drop_queue(self) -> list[EntriesSubmitted]:
-        queue, self._queue = self._queue, []
-        return queue
 
     def close_journal(self) -> None:
         """The next event opens a new one."""

@@ -6,8 +6,8 @@ one transaction, and speaks the others after it. The parts never call the core.
 
 from dataclasses import dataclass
 
-from quipu.ledger import limits, signing
 from quipu.ledger import inv as invs
+from quipu.ledger import signing
 from quipu.ledger.admission import Admission, Placed
 from quipu.ledger.author import Author
 from quipu.ledger.cluster_time import ClusterTime
@@ -331,23 +331,15 @@ class Core:
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
         try:
-            if not submission.entries or len(submission.entries) > limits.EVENT_ENTRIES_MAX:
-                raise Refused(Reason.BAD_BODY, f"{len(submission.entries)} entries")
-            for entry in submission.entries:
-                decode_entry(entry)
-            size = sum(map(len, submission.entries)) + 8 * len(submission.entries)
-            if size > limits.EVENT_BYTES_MAX:
-                raise Refused(Reason.TOO_LARGE, f"{size} bytes, one event holds 4 MiB")
-            if self.author.is_backlogged():
-                raise Refused(Reason.UNREAD_BACKLOG)
             if self.me not in self.epochs.newest.members:
                 raise Refused(Reason.NOT_A_MEMBER, "this node may not write")
             if self.me not in self.epochs.by_number[self._write_epoch].members:
                 raise Refused(Reason.CATCHING_UP)
+            for entry in submission.entries:
+                decode_entry(entry)
+            self.author.submit(submission)
         except Refused as refusal:
             turn.say(EntriesRefused(submission.ticket, refusal.reason, refusal.detail))
-        else:
-            self.author.submit(submission)
 
     def _write(self, turn: Turn) -> None:
         while batch := self.author.take_batch():

@@ -121,9 +121,8 @@ class Exchange:
             view.ask_ms = turn.now.monotonic_ms
         member = self._intake.epochs.newest.numbers.get(peer)
         asked_own = any(want.signer_no == self._intake.me for want in request.wants.invs)
-        if self._recovery.is_recovering and asked_own and member is not None:
-            if not view.recovering:
-                self._recovery.tell(member)
+        if member is not None and asked_own and not view.recovering:
+            self._recovery.tell(member)
 
     def _ask(self, turn: Turn) -> None:
         intake = self._intake
@@ -150,9 +149,9 @@ class Exchange:
         if self._guards.behind_asks:
             wants.ranges += self._gaps.of_cut(rows, taken)[:room]
         member = intake.epochs.newest.numbers.get(peer)
-        if self._recovery.is_recovering and member is not None and not view.recovering:
-            if member not in self._recovery.told:
-                wants.invs.append(InvWant(intake.me, 0))
+        is_witness = self._recovery.is_recovering and member is not None and not view.recovering
+        if is_witness and member not in self._recovery.told:
+            wants.invs.append(InvWant(intake.me, 0))
         return wants
 
     # --- Unread events again --------------------------------------------------------------------
