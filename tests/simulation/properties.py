@@ -207,16 +207,10 @@ class Judge:
 
     def _signs(self, node: SimNode, inv: Inv) -> None:
         self.signers.signs(node, inv, self._now_us)
-        latest_ms = self._latest_ms.get(node.index, 0)
-        cut_hlc = self.record.rosters[node.shadow.epoch].cut_hlc
         for row in inv.rows:
             known = self.record.events.get(EventId(row.id))
             if known is None or known.id not in node.shadow.held:
                 detail = f"{node} signs for {row.id.hex()[:8]}, which it does not hold"
-                raise self._broken(Property.RECEIPT_TRUE, detail)
-            due_ms = max(latest_ms, cut_hlc >> HLC_SHIFT) + DUE_SLACK_MS
-            if self._world.clocks_judged and known.event.header.hlc >> HLC_SHIFT > due_ms:
-                detail = f"{node} signs for {row.id.hex()[:8]} before it is due"
                 raise self._broken(Property.RECEIPT_TRUE, detail)
 
     def _on_acknowledged(self, signer_no: int, known: KnownEvent, inv: Inv) -> None:
@@ -230,11 +224,19 @@ class Judge:
         if known.id not in node.shadow.held:
             detail = f"{node} signs for {known.slot}, which it does not hold"
             raise self._broken(Property.RECEIPT_TRUE, detail)
+        self._check_due(node, known)
         author = known.event.header.author
         fork = self.record.forked.get(known.cord)
         if author in node.shadow.convicted and (fork is None or known.slot[2] >= fork):
             detail = f"{node} signs anew for {known.slot} of a convicted author"
             raise self._broken(Property.CONVICTED_UNSIGNED, detail)
+
+    def _check_due(self, node: SimNode, known: KnownEvent) -> None:
+        cut_ms = self.record.rosters[node.shadow.epoch].cut_hlc >> HLC_SHIFT
+        due_ms = max(self._latest_ms.get(node.index, 0), cut_ms) + DUE_SLACK_MS
+        if self._world.clocks_judged and known.event.header.hlc >> HLC_SHIFT > due_ms:
+            detail = f"{node} signs for {known.slot} before it is due"
+            raise self._broken(Property.RECEIPT_TRUE, detail)
 
     def _became_read(self, node: SimNode, identity: EventId) -> None:
         shadow = node.shadow
