@@ -60,13 +60,16 @@ class Confirmer:
     owes_first: bool = False  # the first Inv of an epoch covers all that is held
     not_due_ms: int | None = None  # when to look again at what waits for its time
     _pending: dict[BranchKey, None] = field(default_factory=dict)
+    _open: dict[Cord, None] = field(default_factory=dict)  # all that are; some may have closed
     _next_ms: int = 0
 
     def consider(self, key: BranchKey) -> None:
         self._pending[key] = None
+        self._open[key.cord] = None
 
     def consider_all(self) -> None:
         self._pending.update(dict.fromkeys(self.dag.branches))
+        self._open.update(dict.fromkeys(self.dag.cords))
 
     @property
     def deadline_ms(self) -> int | None:
@@ -216,23 +219,28 @@ class Confirmer:
         return invs
 
     def _open_rows(self, grounds: Grounds, everything: bool) -> list[Row]:
+        """`everything`: all that was acknowledged above the last cut."""
         rows: list[Row] = []
-        for cord, branches in sorted(self.dag.cords.items()):
-            signed = [b for b in branches if b.signed_seq > b.base_seq]
+        for cord in sorted(self.dag.cords if everything else self._open):
+            signed = [b for b in self.dag.cords[cord] if b.signed_seq > b.base_seq]
             if not signed:
                 continue
             record = max(signed, key=lambda b: (b.signed_seq, -b.key.number))
-            if everything:
-                is_open = record.signed_seq > record.cut_seq
-            else:
-                is_open = (
-                    cord.journal == self.dag.newest_journal[cord.author_no]
-                    or record.signed_seq > record.read_seq
-                    or grounds.now.wall_ms - record.moved_ms <= limits.CORD_OPEN_MS
-                )
-            if is_open:
-                rows.append((cord, record.signed_seq, self.dag.id_on(record, record.signed_seq)))
+            if everything and record.signed_seq > record.cut_seq:
+                pass
+            elif not self._is_open(record, grounds.now):
+                self._open.pop(cord, None)
+                continue
+            rows.append((cord, record.signed_seq, self.dag.id_on(record, record.signed_seq)))
         return rows[: limits.INV_ROWS_MAX]
+
+    def _is_open(self, record: BranchRecord, now: Now) -> bool:
+        """The newest journal of its author, or not Read yet, or moved lately."""
+        return (
+            record.key.journal == self.dag.newest_journal[record.key.author_no]
+            or record.signed_seq > record.read_seq
+            or now.wall_ms - record.moved_ms <= limits.CORD_OPEN_MS
+        )
 
     def _build(self, rows: list[Row], grounds: Grounds, close: bytes | None = None) -> inv.Inv:
         number = max(self.last_number + 1, hlc_at(grounds.now.wall_ms))

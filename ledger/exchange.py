@@ -25,7 +25,7 @@ from quipu.ledger.recovery import Recovery
 from quipu.ledger.safeguards import Safeguards
 from quipu.ledger.sync import PeerView
 from quipu.ledger.turn import Turn
-from quipu.ledger.words import BranchKey, EventId, InvNumber, NodeId, Now, Seq
+from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, InvNumber, NodeId, Now, Seq
 
 
 class Exchange:
@@ -154,8 +154,8 @@ class Exchange:
         if self._guards.behind_asks:
             wants.ranges += self._gaps.of_cut(rows, taken)[:room]
         member = intake.epochs.newest.numbers.get(peer)
-        is_witness = self._recovery.is_recovering and member is not None and not view.recovering
-        if is_witness and member not in self._recovery.told:
+        may_tell = member is not None and intake.me != NOT_A_MEMBER and not view.recovering
+        if self._recovery.is_recovering and may_tell and member not in self._recovery.told:
             wants.invs.append(InvWant(intake.me, 0))
         return wants
 

@@ -261,7 +261,7 @@ class Intake:
         turn.keep(StoreProof(conviction))
         turn.say(NodeConvicted(conviction))
         others = [other for other in self.sync.views if other != peer]
-        turn.send_all(others, EvidenceMessage(data))
+        turn.send_first(others, EvidenceMessage(data))
         self.confirmer.consider_all()
 
     def cut_rows(self, rows: list[tuple[Cord, Seq, EventId]]) -> None:

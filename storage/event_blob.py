@@ -7,7 +7,6 @@ header names, and one entry alone its leaf hash. The table of leaves is made her
 """
 
 from collections.abc import Iterator
-from hashlib import sha256
 from itertools import accumulate
 from struct import Struct
 from typing import NamedTuple
@@ -35,7 +34,7 @@ _bodies = msgspec.msgpack.Decoder(list[bytes])
 
 def encode_blob(event: SignedEvent) -> bytes:
     entries = _bodies.decode(event.body)
-    leaves = b"".join([sha256(b"\0" + entry).digest() for entry in entries])
+    leaves = b"".join(event.leaves or merkle.leaf_hashes(entries))
     offsets = Struct(f">{len(entries)}I").pack(*_framed_offsets(entries))
     fixed = _FIXED.pack(
         BLOB_VERSION,
@@ -99,12 +98,13 @@ class StoredEvent(NamedTuple):
         """The whole event; its body gives the entries root of the header."""
         body = bytes(self.blob[self._body_at :])
         entries = self.entries_of(body)
-        if merkle.root_of([merkle.leaf_hash(e) for e in entries]) != self.header.entries_root:
+        leaves = merkle.leaf_hashes(entries)
+        if merkle.root_of(leaves) != self.header.entries_root:
             raise self.corrupt("the body does not give the entries root of the header")
         # The root does not cover what stands between the entries; the one encoding does.
         if msgspec.msgpack.encode(entries) != body:
             raise self.corrupt("the body is not canonical")
-        return SignedEvent(self.id, self.header, self.header_bytes, self.signature, body)
+        return SignedEvent(self.id, self.header, self.header_bytes, self.signature, body, leaves)
 
     def entries_of(self, body: bytes) -> list[bytes]:
         try:
