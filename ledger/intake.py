@@ -148,6 +148,8 @@ class Intake:
             return False
         signer = self._signer_no(inv)
         if self.receipts.is_known(signer, inv) and self.guards.distinct_receipts:
+            if asked and inv.epoch == self.epochs.newest.number:
+                self.count_rows(signer, inv, inv.rows, turn)  # a parked row may have been dropped
             return False
         if not asked and not self.receipts.is_newest(signer, inv):
             return False
