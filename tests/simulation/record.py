@@ -25,6 +25,12 @@ def confirms_needed(policy: str, n: int) -> int:
     return named[policy] if policy in named else int(policy)
 
 
+def seals_needed(policy: str, n: int) -> int:
+    if policy == "two-thirds":
+        return 2 * n // 3 + 1
+    return max(n // 2 + 1, n - confirms_needed(policy, n))
+
+
 @dataclass(slots=True)
 class Roster:
     """One epoch as the judge knows it."""
@@ -43,8 +49,7 @@ class Roster:
 
     @property
     def seals(self) -> int:
-        n = len(self.members)
-        return 2 * n // 3 + 1 if self.policy == "two-thirds" else max(n // 2 + 1, n - self.confirms)
+        return seals_needed(self.policy, len(self.members))
 
     @property
     def witnesses(self) -> int:
@@ -97,7 +102,9 @@ class Record:
         self._invs_by_bytes: dict[bytes, Inv | None] = {}
         self._pending: dict[EventId, list[tuple[int, Inv, CordKey, int]]] = {}
         first = formats.genesis_epoch(formats.decode_genesis(genesis))
-        self._add_roster(Roster(1, first.policy, {int(no): key for no, key in first.members.items()}, 0), {})
+        self._add_roster(
+            Roster(1, first.policy, {int(no): key for no, key in first.members.items()}, 0), {}
+        )
 
     def _add_roster(self, roster: Roster, cut: dict[EventId, None]) -> None:
         roster.confirms = confirms_needed(roster.policy, len(roster.members))

@@ -118,6 +118,7 @@ class Registrar:
         self._asked_us: dict[int, int] = {}
         self._numbers: dict[NodeId, int] = dict(self._record.numbers)
         self.hurry = False
+        self._lacking = "no cut yet"
         world.scheduler.after(TICK_MS * US_PER_MS, self._tick)
 
     @property
@@ -170,7 +171,10 @@ class Registrar:
                 continue
             if not self._has_epoch(node, change.document.number - 1):
                 continue
-            if now_us - change.told_us.get(node.index, -US_PER_MS * RETRY_MS) < RETRY_MS * US_PER_MS:
+            if (
+                now_us - change.told_us.get(node.index, -US_PER_MS * RETRY_MS)
+                < RETRY_MS * US_PER_MS
+            ):
                 continue
             change.told_us[node.index] = now_us
             node.push(EpochClosed(change.close))
@@ -199,7 +203,10 @@ class Registrar:
             return
         document = formats.EpochDocument(
             **{
-                **{name: getattr(change.document, name) for name in change.document.__struct_fields__},
+                **{
+                    name: getattr(change.document, name)
+                    for name in change.document.__struct_fields__
+                },
                 "cut": cut.rows(),
                 "cut_hlc": cut.hlc,
             }
@@ -210,6 +217,13 @@ class Registrar:
         self._change = None
         self._world.trace(None, f"OPEN {document.number} with {len(cut.kept)} events in its cut")
 
+    def explain(self) -> str:
+        if self._change is None:
+            return "not begun"
+        seals = self._seals(self._change)
+        members = len(self._record.newest.members)
+        return f"{len(seals)} seals of {members}, {self._lacking}"
+
     def _is_held(self, change: Change, cut: Cut) -> bool:
         """MAX_CONFIRMS + 1 members of the next epoch hold the cut."""
         numbers = [member.node_id for member in change.document.members]
@@ -219,6 +233,7 @@ class Registrar:
             if node.key.node_id in numbers:
                 held = node.shadow.held
                 holders += not node.honest or all(identity in held for identity in cut.kept)
+        self._lacking = f"the cut of {len(cut.kept)} is held by {holders}, {needed} needed"
         return holders >= needed
 
     def _has_epoch(self, node: SimNode, number: int) -> bool:

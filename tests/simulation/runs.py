@@ -70,7 +70,9 @@ class Run:
         for _ in range(count):
             name = f"n{len(world.nodes) + 1}"
             world.add_node(key_pair(name), name).start()
-        places = [n for n in world.nodes if n.index not in world.clones and n.index not in world.dead]
+        places = [
+            n for n in world.nodes if n.index not in world.clones and n.index not in world.dead
+        ]
         world.registrar.change(places)
 
     # --- the two phases -------------------------------------------------------------------------
@@ -84,6 +86,9 @@ class Run:
         healed_us = world.scheduler.now_us
         while self._changing() and world.scheduler.now_us - healed_us < CHANGE_MAX_MS * US_PER_MS:
             world.run_ms(LOOK_MS)
+        if world.registrar.busy:
+            detail = f"the change to epoch {world.record.newest.number + 1} never ends: "
+            raise Violation(Property.EPOCHS_EQUAL, detail + world.registrar.explain())
         self._converge(healed_us)
 
     def _changing(self) -> bool:
