@@ -17,7 +17,8 @@ from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import EventId, Hlc, Journal, NodeId, NodeNo, Seq
 
 
-class EntryId(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class EntryId:
     """Public form: `<event id hex>:<index>`."""
 
     event: EventId
@@ -27,7 +28,8 @@ class EntryId(NamedTuple):
         return f"{self.event.hex()}:{self.index}"
 
 
-class Stored(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stored:
     """Where a submission lies, durably: its entries are `index`, `index + 1` … of the event."""
 
     event_id: EventId
