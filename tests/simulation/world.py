@@ -135,5 +135,3 @@ class World:
 
     def run_ms(self, duration_ms: int) -> None:
         self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
-
-
