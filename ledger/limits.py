@@ -71,7 +71,6 @@ SYNC_INTERVAL_MS = 2_000  # seed 003: every 2 seconds
 SYNC_DIFFERENCE_AGE_MS = 500  # younger differences are gossip still on its way
 SYNC_LEAVES_MAX = 64  # rows and digest say the rest
 SYNC_ROWS_MAX = 4_096  # the open cords of 32 members, with room
-SYNC_BYTES_MAX = 512 * KIB  # 4,096 rows of about 60 B, with room
 SYNC_RECEIPTS_MAX = 256  # one a signer: members of eight rosters
 GET_IDS_MAX = 256  # 8 KiB of ids
 GET_RANGES_MAX = 64  # cords asked for at once
