@@ -15,7 +15,17 @@ from quipu.ledger.inputs import EntriesSubmitted
 from quipu.ledger.past import Past
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.safeguards import Safeguards
-from quipu.ledger.words import BranchKey, Cord, EpochNo, EventId, Hlc, Journal, NodeNo, Seq
+from quipu.ledger.words import (
+    HLC_SHIFT,
+    BranchKey,
+    Cord,
+    EpochNo,
+    EventId,
+    Hlc,
+    Journal,
+    NodeNo,
+    Seq,
+)
 
 ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry, with room
 RANDOM_MASK = (1 << limits.JOURNAL_RANDOM_BITS) - 1
@@ -126,10 +136,12 @@ class Author:
         return self.past.held(branch.held_id)
 
     def _open_journal(self, me: NodeNo, now_hlc: Hlc) -> Journal:
-        now_ms = now_hlc >> 16
-        fresh = (now_ms << limits.JOURNAL_RANDOM_BITS) | (self.entropy & RANDOM_MASK)
-        known = max(self.newest_journal, self.dag.newest_journal.get(me, Journal(0)))
-        self.newest_journal = Journal(max(fresh, known + 1))
+        # Above every older one also where the clock was set back, and random there as well: the
+        # clone of a directory knows the same older ones.
+        newest = max(self.newest_journal, self.dag.newest_journal.get(me, Journal(0)))
+        begun_ms = max(now_hlc >> HLC_SHIFT, (newest >> limits.JOURNAL_RANDOM_BITS) + 1)
+        random_bits = self.entropy & RANDOM_MASK
+        self.newest_journal = Journal((begun_ms << limits.JOURNAL_RANDOM_BITS) | random_bits)
         self._named.clear()
         self.unread_entries = self.unread_bytes = 0
         return self.newest_journal

@@ -273,6 +273,7 @@ class Core:
         if request is None:
             turn.note(peer, Reason.UNREQUESTED)
             return
+        before = len(turn.durable) + len(self.dag.changed)
         for data in answer.invs:
             try:
                 inv = invs.decode_inv(data)
@@ -280,15 +281,15 @@ class Core:
                 turn.refuse(peer, refusal)
                 continue
             self._take_inv(inv, peer, True, turn)
-        count = 0
         for event in answer.events:
             try:
-                count += self._take_event(event, peer, True, turn)
+                self._take_event(event, peer, True, turn)
             except Refused as refusal:
                 turn.refuse(peer, refusal)
-        if answer.more and count:
+        is_progress = len(turn.durable) + len(self.dag.changed) > before
+        if answer.more and is_progress:
             self.fetch.has_more(peer, request)
-        self.exchange.answered(peer, request, count > 0 or bool(answer.invs), turn)
+        self.exchange.answered(peer, request, is_progress, turn)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
         if not self.exchange.hear(peer, message, turn):

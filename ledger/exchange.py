@@ -11,6 +11,7 @@ from quipu.ledger.fetch import Request, Wants
 from quipu.ledger.gaps import Gaps
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.intake import Intake
+from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.messages import (
     EventMessage,
     EvidenceMessage,
@@ -63,9 +64,13 @@ class Exchange:
         if own is None or (last_ms is not None and now_ms - last_ms < limits.RELAY_AFTER_MS):
             return
         data = self._intake.past.inv(self._intake.me, own.number)
-        if data is not None:
+        if data is not None and self._holds_all(decode_inv(data)):
             self._repeated[peer] = now_ms
             turn.send(peer, InvMessage(data))
+
+    def _holds_all(self, inv: Inv) -> bool:
+        """A receipt from before the loss of a disk may name what has not come back yet."""
+        return all(self._intake.past.meta(EventId(row.id)) is not None for row in inv.rows)
 
     # --- SyncEvent ------------------------------------------------------------------------------
     def hear(self, peer: NodeId, message: SyncEvent, turn: Turn) -> bool:

@@ -148,11 +148,17 @@ class Intake:
             return False
         signer = self._signer_no(inv)
         if self.receipts.is_known(signer, inv) and self.guards.distinct_receipts:
+            if asked and inv.epoch == self.epochs.newest.number:
+                self.count_rows(signer, inv, inv.rows, turn)  # a parked row may have been dropped
             return False
         if not asked and not self.receipts.is_newest(signer, inv):
             return False
         if self.guards.inv_signature and not invs.has_valid_signature(inv, self.verify):
             refuse(Reason.BAD_SIGNATURE)
+        if self.past.inv(signer, inv.number) == inv.data:  # kept here already
+            if inv.epoch == self.epochs.newest.number:
+                self.count_rows(signer, inv, inv.rows, turn)
+            return False
         is_news = signer == self.me and inv.number > self.confirmer.last_number
         self.count_inv(signer, inv, turn)
         return is_news

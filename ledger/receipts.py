@@ -91,6 +91,8 @@ class Receipts:
                 rows[place] = max(known, parked, key=lambda row: (row.epoch, row.number))
                 return True
         if len(rows) == 2:
+            if parked.number < rows[1].number:  # an old one that was asked for
+                return True
             self._unlist(signer, rows.pop().id)
         rows.append(parked)
         self._waiting_for.setdefault(parked.id, {})[signer] = None

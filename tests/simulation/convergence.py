@@ -43,6 +43,7 @@ class Lawful:
         self._record: Record = world.record
         self._reasons: dict[EventId, str] = {}
         roster = world.record.newest
+        self._honest = {node.key.node_id for node in world.nodes if node.honest}
         self._signers = {
             world.record.numbers[node.key.node_id]: None
             for node in world.honest()
@@ -104,6 +105,8 @@ class Lawful:
 
     def _own_reason(self, known: KnownEvent) -> str:
         roster = self._record.newest
+        if known.event.header.author not in self._honest:
+            return "its author lies"  # what one of the others could certify, all must: see models
         if self._record.certificate(known, roster.number) is not None:
             return ""
         if known.event.header.hlc >> HLC_SHIFT > self._cluster_ms + DUE_SLACK_MS:
@@ -111,7 +114,7 @@ class Lawful:
         if known.author_no not in roster.members:
             return "its author left"
         if known.author_no not in self._signers:
-            return "its author is dead, lies or recovers"
+            return "its author is dead or recovers"
         if len(self._signers) - 1 < roster.confirms:
             return "too few members to confirm"
         if self._journals.get(known.author_no, 0) > limits.JOURNALS_SIGNED_MAX:

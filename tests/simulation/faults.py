@@ -137,8 +137,7 @@ class Faults:
             case Clone(index, for_ms):
                 self._clone(world.nodes[index], for_ms)
             case SetClock(index, offset_ms, drift_ppm):
-                clock = world.nodes[index].clock
-                clock.offset_ms, clock.drift_ppm = offset_ms, drift_ppm
+                world.set_clock(world.nodes[index], offset_ms, drift_ppm)
 
     def _later(self, delay_ms: int, action: Action, *args: object) -> None:
         self._world.scheduler.after(delay_ms * US_PER_MS, self._if_active, action, args)

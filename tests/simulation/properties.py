@@ -47,6 +47,7 @@ class Judge:
         self.steps = 0
         self._read_slots: dict[tuple[int, int, int], EventId] = {}
         self._committing: SimNode | None = None
+        self._latest_ms: dict[int, int] = {}  # at a node's last step, the latest honest clock
         self._empty: dict[int, tuple[int, int]] = {}
         record.on_acknowledged = self._on_acknowledged
 
@@ -84,6 +85,7 @@ class Judge:
             return Effects([], [])
         self._world.trace_step(node, inputs, effects)
         if node.honest:
+            self._latest_ms[node.index] = self._world.latest_honest_wall_ms()
             self._note_written(node, effects)
         if not inputs and not effects.durable and not effects.spoken:
             self._count_empty(node)
@@ -206,16 +208,10 @@ class Judge:
 
     def _signs(self, node: SimNode, inv: Inv) -> None:
         self.signers.signs(node, inv, self._now_us)
-        latest_ms = self._world.latest_honest_wall_ms(node)
-        cut_hlc = self.record.rosters[node.shadow.epoch].cut_hlc
         for row in inv.rows:
             known = self.record.events.get(EventId(row.id))
             if known is None or known.id not in node.shadow.held:
                 detail = f"{node} signs for {row.id.hex()[:8]}, which it does not hold"
-                raise self._broken(Property.RECEIPT_TRUE, detail)
-            due_ms = max(latest_ms, cut_hlc >> HLC_SHIFT) + DUE_SLACK_MS
-            if self._world.clocks_judged and known.event.header.hlc >> HLC_SHIFT > due_ms:
-                detail = f"{node} signs for {row.id.hex()[:8]} before it is due"
                 raise self._broken(Property.RECEIPT_TRUE, detail)
 
     def _on_acknowledged(self, signer_no: int, known: KnownEvent, inv: Inv) -> None:
@@ -229,11 +225,19 @@ class Judge:
         if known.id not in node.shadow.held:
             detail = f"{node} signs for {known.slot}, which it does not hold"
             raise self._broken(Property.RECEIPT_TRUE, detail)
+        self._check_due(node, known)
         author = known.event.header.author
         fork = self.record.forked.get(known.cord)
         if author in node.shadow.convicted and (fork is None or known.slot[2] >= fork):
             detail = f"{node} signs anew for {known.slot} of a convicted author"
             raise self._broken(Property.CONVICTED_UNSIGNED, detail)
+
+    def _check_due(self, node: SimNode, known: KnownEvent) -> None:
+        cut_ms = self.record.rosters[node.shadow.epoch].cut_hlc >> HLC_SHIFT
+        due_ms = max(self._latest_ms.get(node.index, 0), cut_ms) + DUE_SLACK_MS
+        if self._world.clocks_judged and known.event.header.hlc >> HLC_SHIFT > due_ms:
+            detail = f"{node} signs for {known.slot} before it is due"
+            raise self._broken(Property.RECEIPT_TRUE, detail)
 
     def _became_read(self, node: SimNode, identity: EventId) -> None:
         shadow = node.shadow

@@ -25,6 +25,12 @@ def confirms_needed(policy: str, n: int) -> int:
     return named[policy] if policy in named else int(policy)
 
 
+def seals_needed(policy: str, n: int) -> int:
+    if policy == "two-thirds":
+        return 2 * n // 3 + 1
+    return max(n // 2 + 1, n - confirms_needed(policy, n))
+
+
 @dataclass(slots=True)
 class Roster:
     """One epoch as the judge knows it."""
@@ -43,8 +49,7 @@ class Roster:
 
     @property
     def seals(self) -> int:
-        n = len(self.members)
-        return 2 * n // 3 + 1 if self.policy == "two-thirds" else max(n // 2 + 1, n - self.confirms)
+        return seals_needed(self.policy, len(self.members))
 
     @property
     def witnesses(self) -> int:

@@ -118,6 +118,7 @@ class Registrar:
         self._asked_us: dict[int, int] = {}
         self._numbers: dict[NodeId, int] = dict(self._record.numbers)
         self.hurry = False
+        self._lacking = "no cut yet"
         world.scheduler.after(TICK_MS * US_PER_MS, self._tick)
 
     @property
@@ -216,6 +217,13 @@ class Registrar:
         self._change = None
         self._world.trace(None, f"OPEN {document.number} with {len(cut.kept)} events in its cut")
 
+    def explain(self) -> str:
+        if self._change is None:
+            return "not begun"
+        seals = self._seals(self._change)
+        members = len(self._record.newest.members)
+        return f"{len(seals)} seals of {members}, {self._lacking}"
+
     def _is_held(self, change: Change, cut: Cut) -> bool:
         """MAX_CONFIRMS + 1 members of the next epoch hold the cut."""
         numbers = [member.node_id for member in change.document.members]
@@ -225,6 +233,7 @@ class Registrar:
             if node.key.node_id in numbers:
                 held = node.shadow.held
                 holders += not node.honest or all(identity in held for identity in cut.kept)
+        self._lacking = f"the cut of {len(cut.kept)} is held by {holders}, {needed} needed"
         return holders >= needed
 
     def _has_epoch(self, node: SimNode, number: int) -> bool:

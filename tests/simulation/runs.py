@@ -86,6 +86,9 @@ class Run:
         healed_us = world.scheduler.now_us
         while self._changing() and world.scheduler.now_us - healed_us < CHANGE_MAX_MS * US_PER_MS:
             world.run_ms(LOOK_MS)
+        if world.registrar.busy:
+            detail = f"the change to epoch {world.record.newest.number + 1} never ends: "
+            raise Violation(Property.EPOCHS_EQUAL, detail + world.registrar.explain())
         self._converge(healed_us)
 
     def _changing(self) -> bool:

@@ -11,9 +11,9 @@ from tests.simulation.faults import Fault
 from tests.simulation.liars import LIARS, Liar
 from tests.simulation.network import Weather
 from tests.simulation.node import CrashPoint
-from tests.simulation.record import confirms_needed
+from tests.simulation.record import confirms_needed, seals_needed
 
-FAULTS_MS = 11_000
+FAULTS_MS = 16_000
 YEAR_2099_MS = 2_300_000_000_000
 HOUR_MS = 3_600_000
 JOIN = "join"  # an epoch change that adds a fresh node
@@ -84,8 +84,8 @@ def _roster(seed: int, rng: random.Random, with_liars: bool) -> Scenario:
 
 
 def _apps(scenario: Scenario, rng: random.Random) -> None:
-    for _ in range(rng.randint(8, 20)):
-        scenario.bursts.append((rng.randrange(500, scenario.faults_ms), rng.randint(1, 5)))
+    for _ in range(rng.randint(15, 50)):
+        scenario.bursts.append((rng.randrange(500, scenario.faults_ms), rng.randint(1, 6)))
     scenario.bursts.sort()
 
 
@@ -107,7 +107,7 @@ def _when(scenario: Scenario, rng: random.Random) -> int:
 
 def _network(scenario: Scenario, rng: random.Random) -> None:
     n = scenario.n
-    for _ in range(rng.randint(2, 6) if n > 1 else 0):
+    for _ in range(rng.randint(3, 10) if n > 1 else 0):
         one, other = rng.sample(range(n), 2)
         for_ms = rng.randint(300, 8_000)
         fault: Fault = rng.choice(
@@ -124,7 +124,7 @@ def _network(scenario: Scenario, rng: random.Random) -> None:
 
 def _disks(scenario: Scenario, rng: random.Random) -> None:
     honest = range(scenario.honest)
-    for _ in range(rng.randint(1, 5)):
+    for _ in range(rng.randint(2, 9)):
         point = rng.choice(tuple(CrashPoint))
         loss = f.CLONE_AFTER if rng.random() < 0.1 else f.NOTHING
         crash = f.Crash(rng.choice(honest), point, rng.randint(50, 5_000), loss)
@@ -133,8 +133,9 @@ def _disks(scenario: Scenario, rng: random.Random) -> None:
         scenario.faults.append((_when(scenario, rng), f.CrashAll(rng.randint(100, 3_000))))
     if rng.random() < 0.6:
         _lose_a_disk(scenario, rng)
-    elif rng.random() < 0.3:
+    elif rng.random() < 0.3 and scenario.spare and not scenario.losses:
         node = rng.choice(honest)
+        scenario.losses += 1  # what the clone alone has goes with it
         scenario.faults.append((_when(scenario, rng), f.Clone(node, rng.randint(500, 4_000))))
 
 
@@ -171,7 +172,8 @@ def _epochs(scenario: Scenario, rng: random.Random) -> None:
     if scenario.liars and scenario.policy != "two-thirds":
         return
     at_ms = rng.randrange(1_000, 3_000)
-    if scenario.n >= 3 and scenario.spare and not scenario.losses and rng.random() < 0.4:
+    can_seal = scenario.n - 1 - len(scenario.liars) >= seals_needed(scenario.policy, scenario.n)
+    if can_seal and scenario.spare and not scenario.losses and rng.random() < 0.4:
         victim = rng.randrange(scenario.honest)
         scenario.faults.append((at_ms, f.Kill(victim)))
         scenario.changes.append((at_ms + rng.randrange(200, 1_500), REPLACE, victim))

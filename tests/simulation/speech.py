@@ -49,8 +49,9 @@ class Speech:
                 self._event(node, event, early)
             case InvMessage(inv):
                 self._inv(node, inv)
+                self._own_inv(node, inv)
             case Answer():
-                for inv in message.invs:
+                for inv in message.invs:  # proof material, whoever signed it
                     self._inv(node, inv)
                 for event in message.events:
                     self._event(node, event, early=False)
@@ -87,7 +88,10 @@ class Speech:
         signer_no = self._record.numbers.get(inv.signer, 0)
         if node.shadow.invs.get((signer_no, inv.number)) != inv.id:
             raise self._unheld(node, f"receipt {inv.number} of {signer_no}")
-        if inv.signer == node.key.node_id:
+
+    def _own_inv(self, node: SimNode, data: bytes) -> None:
+        inv = self._record.read_inv(data)
+        if inv is not None and inv.signer == node.key.node_id:
             for row in inv.rows:
                 if EventId(row.id) not in node.shadow.held:
                     raise self._unheld(node, f"event {row.id.hex()[:8]} in its receipt")

@@ -24,6 +24,7 @@ from tests.simulation.transcript import Transcript
 from tests.simulation.workload import History, Workload
 
 OBSERVED_MEMBERS = 3  # an observer attaches to a few members
+CLOCK_BELIEVED_US = 6_000_000
 REROUTE_MS = 3_000  # two places that share a key take turns as the one that answers
 
 
@@ -41,6 +42,7 @@ class World:
         self.clones: dict[int, int] = {}
         self.observers: dict[int, None] = {}
         self.clocks_judged = True
+        self._former_offsets: list[tuple[int, int]] = []
         self.one_branch_judged = False
         self.founders = [key_pair(f"n{number}") for number in range(1, n + 1)]
         self.genesis = self._write_genesis(policy)
@@ -106,9 +108,17 @@ class World:
         turn = self.scheduler.now_us // (REROUTE_MS * US_PER_MS) + sender.index
         return places[turn % len(places)]
 
-    def latest_honest_wall_ms(self, asking: SimNode) -> int:
+    def set_clock(self, node: SimNode, offset_ms: int, drift_ppm: int) -> None:
+        """What the clock said before is believed by others for a while yet."""
+        until_us = self.scheduler.now_us + CLOCK_BELIEVED_US
+        self._former_offsets.append((until_us, node.clock.offset_ms))
+        node.clock.offset_ms, node.clock.drift_ppm = offset_ms, drift_ppm
+
+    def latest_honest_wall_ms(self) -> int:
         now_us = self.scheduler.now_us
-        return max(n.clock.wall_ms(now_us) for n in self.nodes if n.honest or n is asking)
+        self._former_offsets = [item for item in self._former_offsets if item[0] > now_us]
+        former = (START_WALL_MS + self.scheduler.now_ms + o for _, o in self._former_offsets)
+        return max(*(n.clock.wall_ms(now_us) for n in self.nodes if n.honest), 0, *former)
 
     # --- frames ---------------------------------------------------------------------------------
     def send(self, sender: SimNode, peer: NodeId, data: bytes) -> None:
