@@ -131,8 +131,8 @@ class Author:
     def _open_journal(self, me: NodeNo, now_hlc: Hlc) -> Journal:
         # Above every older one also where the clock was set back, and random there as well: the
         # clone of a directory knows the same older ones.
-        known = max(self.newest_journal, self.known.dag.newest_journal.get(me, Journal(0)))
-        begun_ms = max(now_hlc >> HLC_SHIFT, (known >> limits.JOURNAL_RANDOM_BITS) + 1)
+        newest = max(self.newest_journal, self.known.dag.newest_journal.get(me, Journal(0)))
+        begun_ms = max(now_hlc >> HLC_SHIFT, (newest >> limits.JOURNAL_RANDOM_BITS) + 1)
         random_bits = self.entropy & RANDOM_MASK
         self.newest_journal = Journal((begun_ms << limits.JOURNAL_RANDOM_BITS) | random_bits)
         self._named.clear()
