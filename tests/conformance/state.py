@@ -1,4 +1,4 @@
-"""All that a core has in mind, as a value that can be compared: refused input leaves it as it was."""
+"""All that a core has in mind, as a value to compare: refused input leaves it as it was."""
 
 from collections import deque
 from dataclasses import fields, is_dataclass
