@@ -13,7 +13,8 @@ from zlib import crc32
 import msgspec
 
 from quipu.api import limits
-from quipu.api.problems import Code, at
+from quipu.api.codes import Code
+from quipu.api.problems import at
 from quipu.ledger.event import EventMeta
 from quipu.ledger.words import Cord, EventId, Journal, NodeId, NodeNo, Seq
 
@@ -30,6 +31,7 @@ class _Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     event: bytes
     given: int
     downwards: bool
+    by_vector: bool
     vector: list[tuple[int, int, int]]
 
 
@@ -45,16 +47,19 @@ class Cursor:
     event: EventId = EventId(b"")
     given: int = 0
     downwards: bool = False
-    is_foreign: bool = False  # made by another node: the vector counts, the number does not
+    by_vector: bool = False  # begun at another node: what the vector covers was given there
     vector: dict[Cord, Seq] = field(default_factory=dict)  # most recently moved last
 
     def covers(self, meta: EventMeta) -> bool:
-        return self.vector.get(meta.branch.cord, 0) >= meta.seq
+        """Whether another node gave it. Not asked on the node that gave the cursor: there the
+        number is exact, also where a cord has branches."""
+        return self.by_vector and self.vector.get(meta.branch.cord, 0) >= meta.seq
 
     def pass_over(self, number: int, meta: EventMeta) -> None:
         """All of this event was given, or does not fit the filter."""
         self.number = number
-        self.event, self.given = EventId(b""), 0
+        if self.event == meta.id or not self.by_vector:  # elsewhere it may come later
+            self.event, self.given = EventId(b""), 0
         cord = meta.branch.cord
         self.vector[cord] = max(meta.seq, self.vector.pop(cord, Seq(0)))
         while len(self.vector) > VECTOR_CORDS_MAX:
@@ -70,13 +75,14 @@ class Cursor:
             self.event,
             self.given,
             self.downwards,
-            self.is_foreign,
+            self.by_vector,
             dict(self.vector),
         )
 
     def text(self, node_id: NodeId) -> str:
-        rows = [(cord.author_no, cord.journal, seq) for cord, seq in self.vector.items()]
-        # Where the walk through a foreign cursor's past has not ended, its vector is kept whole.
+        rows = [
+            (int(cord.author_no), int(cord.journal), int(seq)) for cord, seq in self.vector.items()
+        ]
         record = _Cursor(
             CURSOR_VERSION,
             node_id[:NODE_BYTES],
@@ -84,6 +90,7 @@ class Cursor:
             self.event,
             self.given,
             self.downwards,
+            self.by_vector,
             [] if self.downwards else rows,
         )
         data = msgspec.msgpack.encode(record)
@@ -114,6 +121,6 @@ def read_cursor(text: str, node_id: NodeId, where: str) -> Cursor:
         EventId(found.event),
         found.given,
         found.downwards,
-        is_foreign,
+        is_foreign or found.by_vector,
         {Cord(NodeNo(a), Journal(j)): Seq(s) for a, j, s in found.vector},
     )

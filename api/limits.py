@@ -54,3 +54,7 @@ TOKEN_SECRET_BYTES = 32  # random bits of a token, 256 of them
 TOKENS_MAX = 10_000  # tokens in one file
 TOKEN_FILE_BYTES_MAX = 4 * MIB  # 10,000 of them
 TOKEN_CHECK_S = 1.0  # how soon a revoked token is seen at the latest
+
+# --- counting -------------------------------------------------------------------------------------
+STREAMS_COUNTED_MAX = 10_000  # names of streams kept with their counts, 1 MiB of memory
+STREAM_COUNT_STEP = 32  # events counted before the loop gets its turn

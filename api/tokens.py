@@ -132,9 +132,7 @@ def write_tokens(path: Path, records: Iterable[TokenRecord]) -> None:
     beside.replace(path)
 
 
-def new_token(
-    path: Path, name: str, scopes: Iterable[str], expires_ms: int | None = None
-) -> str:
+def new_token(path: Path, name: str, scopes: Iterable[str], expires_ms: int | None = None) -> str:
     """Adds a token to the file and gives its text, which is kept nowhere else."""
     records = read_tokens(path) if path.exists() else []
     if _NAME.match(name) is None:
@@ -192,6 +190,12 @@ class Tokens:
         if known.expires_ms is not None and known.expires_ms <= wall_ms:
             return None
         return known.principal
+
+    def require(self) -> None:
+        """At the start a file that cannot be used is an error, and not a node that lets nobody
+        in."""
+        read_tokens(self.path)
+        self.refresh()
 
     def refresh(self) -> None:
         """Reads the file where it has changed."""
