@@ -5,6 +5,7 @@ in the feed: GET /v1/entries with its `after` gives it again.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,9 +99,7 @@ class _Told:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": kind})
         response.headers["X-Request-Id"] = self.call.request_id
         await response.prepare(self.call.request)
-        transport = self.call.request.transport
-        if transport is not None:
-            transport.set_write_buffer_limits(high=self.call.face.settings.stream_write_bytes)
+        self._bound_what_is_unsent()
         news: Subscription | None = None
         with suppress(ConnectionError):
             if self.as_sse:
@@ -113,6 +112,16 @@ class _Told:
             finally:
                 news.close()
         return response
+
+    def _bound_what_is_unsent(self) -> None:
+        """Else the kernel alone keeps megabytes for a reader that has gone to sleep."""
+        transport, most = self.call.request.transport, self.call.face.settings.stream_write_bytes
+        if transport is None:
+            return
+        transport.set_write_buffer_limits(high=most)
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, most)
 
     async def _catch_up(self, response: web.StreamResponse, upto: int) -> None:
         """What is in the store already, page by page, as fast as the caller reads."""

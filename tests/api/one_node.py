@@ -22,6 +22,7 @@ from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import EventId, Journal, NodeId, NodeNo, Now, Seq, Ticket
 from quipu.node.service import (
+    Cause,
     Check,
     Draining,
     EntryId,
@@ -131,6 +132,7 @@ class OneNode:
         self._turn: asyncio.Task[None] | None = None
         self._read_waits: dict[EventId, asyncio.Event] = {}
         self._said: list[Said] = []
+        self._alarm: asyncio.TimerHandle | None = None
         self._step([])
 
     @staticmethod
@@ -214,15 +216,28 @@ class OneNode:
                     waits = self._read_waits.pop(identity, None)
                     if waits is not None:
                         waits.set()
+        self._arm(now)
         return effects
+
+    def _arm(self, now: Now) -> None:
+        """The core wants a turn at its deadline, to sign what has waited."""
+        deadline_ms = self.core.next_deadline()
+        if deadline_ms is None or self._alarm is not None:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # made outside of a loop: the first submission comes later anyhow
+        delay_s = max(0, deadline_ms - now.monotonic_ms) / 1_000
+        self._alarm = loop.call_later(delay_s, self._rung)
+
+    def _rung(self) -> None:
+        self._alarm = None
+        self._step([])
 
     def _tell(self, news: News) -> None:
         for said in list(self._said):
             said.say(news)
-
-    def turn(self) -> None:
-        """One turn without inputs: receipts that waited are signed."""
-        self._step([])
 
     def check(self, entries: Sequence[bytes]) -> None:
         if self.fault is not None:
@@ -329,8 +344,6 @@ class OneNode:
         if status is None:
             return None
         others = tuple(NodeNo(no) for no in self.epoch.members if no != 1)
-        from quipu.node.service import Cause
-
         lacking = Obstacle(Cause.RECEIPTS, others, others, wanted=status.required)
         return Explanation(status, () if status.read_by else (lacking,))
 
