@@ -1,0 +1,36 @@
+"""Structured logs on stderr: for people on a terminal, JSON lines elsewhere."""
+
+import logging
+import sys
+from typing import TextIO
+
+import structlog
+
+from quipu.node.settings import LogSettings
+
+Log = structlog.typing.FilteringBoundLogger
+
+
+def open_log(settings: LogSettings, stream: TextIO | None = None) -> Log:
+    out = stream or sys.stderr
+    is_json = settings.format == "json" or (settings.format == "auto" and not out.isatty())
+    last: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if is_json
+        else structlog.dev.ConsoleRenderer(colors=out.isatty())
+    )
+    processors = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.ExceptionRenderer(),
+        last,
+    ]
+    log: Log = structlog.wrap_logger(
+        structlog.WriteLogger(out),
+        processors=processors if is_json else [*processors[:2], last],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[settings.level.upper()]
+        ),
+        cache_logger_on_first_use=True,
+    )
+    return log
