@@ -141,7 +141,7 @@ def _open_claimed(path: Path, founding: Founding | None, lock: int) -> DataDirec
         if (path / STORE_FOLDER).exists():
             raise DirectoryTaken(
                 f"{genesis_path} is missing beside a store",
-                "Put it back, from a backup or from another member; without it nothing can be read.",
+                "Put it back from a backup or from another member: nothing can be read without it.",
             )
         _found(path, founding)
     try:

@@ -19,15 +19,15 @@ def open_log(settings: LogSettings, stream: TextIO | None = None) -> Log:
         if is_json
         else structlog.dev.ConsoleRenderer(colors=out.isatty())
     )
-    processors = [
+    processors: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.ExceptionRenderer(),
-        last,
     ]
+    if is_json:
+        processors.append(structlog.processors.ExceptionRenderer())
     log: Log = structlog.wrap_logger(
         structlog.WriteLogger(out),
-        processors=processors if is_json else [*processors[:2], last],
+        processors=[*processors, last],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[settings.level.upper()]
         ),
