@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from quipu.ledger.checkpoint import Checkpoint, Standing
 from quipu.ledger.core import Core, CoreConfig
-from quipu.ledger.epochs import cluster_id_of
+from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.signing import KeyPair
-from quipu.ledger.words import Now
+from quipu.ledger.words import EventId, Now, Seq, Slot
 from quipu.node.view import View
 from quipu.storage.store import Owner, Store
 
@@ -58,6 +58,30 @@ class Machine:
         times = self.view.times
         self.core, self.view, self.checkpoint = _built(self.surroundings, self.store)
         self.view.times = times
+
+    @property
+    def cluster_name(self) -> str:
+        return decode_genesis(self.surroundings.genesis).name
+
+    def unread(self, limit: int) -> list[EventId]:
+        """Held and not Read, by branch, upwards."""
+        found: list[EventId] = []
+        for key in sorted(self.view.unread):
+            record = self.view.branches[key]
+            first = max(record.read_seq, record.base_seq) + 1
+            for seq in range(first, record.held_seq + 1):
+                if len(found) >= limit:
+                    return found
+                identity = self.store.id_at(Slot(*key.cord, Seq(seq), key.number))
+                assert identity is not None
+                found.append(identity)
+        return found
+
+    def leaves(self) -> list[EventId]:
+        """Of the Model, oldest first."""
+        metas = (self.store.meta(identity) for identity in self.view.leaves.values())
+        known = [(meta.hlc, meta.id) for meta in metas if meta is not None]
+        return [identity for _, identity in sorted(known)]
 
     def close(self) -> None:
         self.store.close()

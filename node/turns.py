@@ -24,7 +24,7 @@ from quipu.ledger.effects import (
 )
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.refusals import Refused
-from quipu.ledger.words import EventId, Journal, NodeId, Seq
+from quipu.ledger.words import EventId, Hlc, Journal, NodeId, Seq
 from quipu.node import limits
 from quipu.node.failpoints import passing
 from quipu.node.inbox import Inbox
@@ -304,4 +304,4 @@ def _own_events(effects: Effects) -> dict[EventId, SignedEvent]:
 
 def _stored(event: SignedEvent, index: int) -> Stored:
     header = event.header
-    return Stored(event.id, index, Journal(header.journal), Seq(header.seq), header.hlc)
+    return Stored(event.id, index, Journal(header.journal), Seq(header.seq), Hlc(header.hlc))

@@ -88,12 +88,12 @@ def raise_uncommitted(error: lmdb.Error, path: Path, bytes_wanted: int) -> NoRet
         raise OutcomeUnknown(f"{path}: {error}") from error
     code = getattr(error, "code", 0)  # the binding's own errors have none
     # A short write, which is how a full disk mostly shows, is EIO to LMDB.
-    if code in _NO_ROOM or (code == errno.EIO and not _has_room(path, bytes_wanted)):
+    if code in _NO_ROOM or (code == errno.EIO and not has_room(path, bytes_wanted)):
         raise StoreFull(f"{path}: {error}") from error
     raise_named(error, path)
 
 
-def _has_room(path: Path, bytes_wanted: int) -> bool:
+def has_room(path: Path, bytes_wanted: int) -> bool:
     """Whether the data file could grow: asked of a sparse file of the same length beside it, which
     meets the same disk, quota and limit on the size of a file."""
     probe = path / PROBE_FILE
