@@ -14,9 +14,9 @@ from quipu.ledger.effects import (
     StoreProof,
 )
 from quipu.ledger.words import EventId
-from quipu.storage import keys, records
+from quipu.storage import keyed, keys, records
 from quipu.storage.environment import Tables, WriteTxn
-from quipu.storage.event_blob import encode_blob
+from quipu.storage.event_blob import encode_blob, entries_of
 from quipu.storage.ownership import OWN_STATE
 from quipu.storage.store import SlotTaken
 
@@ -63,7 +63,8 @@ class Batch:
         place = keys.slot_key(slot)
         if not self._index(event.id, place):
             return
-        blob = encode_blob(event)
+        entries = entries_of(event)
+        blob = encode_blob(event, entries)
         self.bytes_written += len(blob)
         if not self._txn.put(place, blob, overwrite=False, db=self._tables.events):
             raise SlotTaken(f"{keys.describe(slot)} holds another event than {event.id.hex()}")
@@ -72,6 +73,8 @@ class Batch:
             parent_place = self._place_of(parent)
             if parent_place is not None:
                 self._txn.put(parent_place + place, b"", db=self._tables.edges)
+        for index, scope in keyed.scopes_of(entries):
+            self._txn.put(keyed.row_key(scope, place, index), b"", db=self._tables.keyed)
 
     def _index(self, identity: EventId, place: bytes) -> bool:
         """False: the event is stored already, in that very slot."""

@@ -59,6 +59,7 @@ class Tables(NamedTuple):
     signers: Table  # signer -> its newest Inv
     proofs: Table
     epochs: Table
+    keyed: Table  # scope of an idempotency key | slot | index -> nothing
 
 
 STRUCTURAL = (

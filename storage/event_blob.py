@@ -32,8 +32,12 @@ _headers = msgspec.msgpack.Decoder(Header)
 _bodies = msgspec.msgpack.Decoder(list[bytes])
 
 
-def encode_blob(event: SignedEvent) -> bytes:
-    entries = _bodies.decode(event.body)
+def entries_of(event: SignedEvent) -> list[bytes]:
+    return _bodies.decode(event.body)
+
+
+def encode_blob(event: SignedEvent, entries: list[bytes] | None = None) -> bytes:
+    entries = entries_of(event) if entries is None else entries
     leaves = b"".join(event.leaves or merkle.leaf_hashes(entries))
     offsets = Struct(f">{len(entries)}I").pack(*_framed_offsets(entries))
     fixed = _FIXED.pack(

@@ -15,7 +15,7 @@ from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
 from quipu.ledger.words import EventId, InvNumber, NodeNo, Slot
-from quipu.storage import environment, keys, limits, ownership, records
+from quipu.storage import environment, keyed, keys, limits, ownership, records
 from quipu.storage.backup import backup_beside
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
@@ -180,6 +180,17 @@ class LmdbStore:
         with self._snapshot as txn:
             stored = self._stored(txn, identity)
             return None if stored is None else stored.entry(index)
+
+    def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
+        scope = keyed.scope_hash(submitter, stream, key)
+        found: list[tuple[EventId, int]] = []
+        with self._snapshot as txn:
+            for row, _ in records_from(txn, self._tables.keyed, scope):
+                if row[: len(scope)] != scope:
+                    break
+                slot, index = keyed.place_of(row)
+                found.append((self._held(txn, slot).id, index))
+        return found
 
     def children(self, identity: EventId) -> list[EventId]:
         with self._snapshot as txn:

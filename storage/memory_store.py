@@ -25,7 +25,7 @@ from quipu.ledger.effects import (
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Saved, SignerRecord
 from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Slot
-from quipu.storage import keys
+from quipu.storage import keyed, keys
 from quipu.storage.records import signer_record
 from quipu.storage.store import Owner, SlotTaken, StoreClosed, StoreFull, StoreStats
 
@@ -60,6 +60,7 @@ class _Tables:
     proofs: dict[bytes, bytes] = field(default_factory=dict)
     epochs: dict[EpochNo, tuple[bytes, tuple[bytes, ...]]] = field(default_factory=dict)
     own: dict[str, PutOwnState] = field(default_factory=dict)
+    scopes: dict[bytes, tuple[keyed.KeyedPlace, ...]] = field(default_factory=dict)
     inv_numbers: dict[NodeNo, list[InvNumber]] = field(default_factory=dict)  # sorted
 
     def apply(self, effect: Durable, undo: Undo) -> None:
@@ -102,6 +103,9 @@ class _Tables:
         for parent in meta.parents:
             if parent in self.events:
                 _put(self.edges, parent, (*self.edges.get(parent, ()), slot), undo)
+        for index, scope in keyed.scopes_of(_bodies.decode(effect.event.body)):
+            place = keyed.KeyedPlace(slot, index)
+            _put(self.scopes, scope, (*self.scopes.get(scope, ()), place), undo)
 
     def _store_inv(self, effect: StoreInv, undo: Undo) -> None:
         inv, signer_no = effect.inv, effect.signer_no
@@ -229,6 +233,11 @@ class MemoryStore:
             return None
         entries = _bodies.decode(stored.event.body)
         return entries[index] if 0 <= index < len(entries) else None
+
+    def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
+        tables = self._open()
+        places = tables.scopes.get(keyed.scope_hash(submitter, stream, key), ())
+        return [(tables.slots[slot], index) for slot, index in sorted(places)]
 
     def children(self, identity: EventId) -> list[EventId]:
         tables = self._open()

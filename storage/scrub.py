@@ -16,8 +16,9 @@ from quipu.ledger.history import BranchRecord
 from quipu.ledger.inv import decode_inv
 from quipu.ledger.inv import has_valid_signature as has_valid_inv_signature
 from quipu.ledger.refusals import Refused
+from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import BranchKey, EventId, NodeNo, Seq, Slot
-from quipu.storage import keys, limits, records
+from quipu.storage import keyed, keys, limits, records
 from quipu.storage.environment import (
     ReadTxn,
     Snapshot,
@@ -26,7 +27,7 @@ from quipu.storage.environment import (
     Tables,
     records_from,
 )
-from quipu.storage.event_blob import StoredEvent, open_blob
+from quipu.storage.event_blob import StoredEvent, entries_of, open_blob
 from quipu.storage.store import StoreCorrupt
 
 
@@ -95,6 +96,7 @@ class Scrub:
             ("events", tables.events, self._check_event),
             ("ids", tables.ids, self._check_index),
             ("edges", tables.edges, self._check_edge),
+            ("keyed", tables.keyed, self._check_keyed),
             ("invs", tables.invs, self._check_inv),
             ("signers", tables.signers, self._check_signer),
             ("proofs", tables.proofs, self._check_proof),
@@ -141,7 +143,7 @@ class Scrub:
         place = keys.describe(slot)
         self.progress.events += 1
         stored = open_blob(slot, value)
-        self._check_body(stored, place)
+        self._check_body(txn, stored, place)
         if self._place_of(txn, stored.id) != slot:
             self.progress.add("ids", place, f"{stored.id.hex()} is not indexed there")
         header = stored.header
@@ -151,7 +153,7 @@ class Scrub:
             self.progress.add("events", place, "has another author than the cord's first event")
         self._check_below(txn, stored, place)
 
-    def _check_body(self, stored: StoredEvent, place: str) -> None:
+    def _check_body(self, txn: ReadTxn, stored: StoredEvent, place: str) -> None:
         event = stored.unchecked()
         try:
             decode_event(event.header_bytes, event.signature, event.body)
@@ -159,6 +161,10 @@ class Scrub:
             self.progress.add("events", place, f"is not well-formed: {refused}")
             return
         stored.check_table(event)
+        for index, scope in keyed.scopes_of(entries_of(event)):
+            row = keyed.row_key(scope, keys.slot_key(stored.slot), index)
+            if txn.get(row, db=self._tables.keyed) is None:
+                self.progress.add("keyed", place, f"the key of entry {index} is not indexed")
         if self._verify is not None and not has_valid_signature(event, self._verify):
             self.progress.add("events", place, "its signature is not valid")
 
@@ -220,6 +226,15 @@ class Scrub:
         elif open_blob(parent, blobs[0]).id not in open_blob(child, blobs[1]).header.parents:
             what = f"is no parent of {keys.describe(child)}"
             self.progress.add("edges", keys.describe(parent), what)
+
+    def _check_keyed(self, txn: ReadTxn, key: bytes, value: memoryview) -> None:
+        slot, index = keyed.place_of(key)
+        place = keys.describe(slot)
+        blob = txn.get(keys.slot_key(slot), db=self._tables.events)
+        entry = None if blob is None else open_blob(slot, blob).entry(index)
+        scopes = [] if entry is None else [scope for _, scope in keyed.scopes_of([entry])]
+        if key[:HASH_BYTES] not in scopes:
+            self.progress.add("keyed", place, f"entry {index} has no such key")
 
     # --- receipts, proofs, epochs ---------------------------------------------------------------
     def _check_inv(self, txn: ReadTxn, key: bytes, value: memoryview) -> None:

@@ -84,6 +84,9 @@ class Store(History, Protocol):
     def entry(self, identity: EventId, index: int) -> bytes | None:
         """The canonical bytes of one entry, checked against its leaf."""
 
+    def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
+        """The entries submitted under an idempotency key, in the order of their slots."""
+
     def stats(self) -> StoreStats: ...
 
     def close(self) -> None:

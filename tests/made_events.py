@@ -30,8 +30,8 @@ def key_of(name: str) -> signing.KeyPair:
     return signing.KeyPair.from_seed(sha256(name.encode()).digest())
 
 
-def entry_of(text: str) -> bytes:
-    return encode_entry(data_entry(text.encode()))
+def entry_of(text: str, key: str | None = None, submitter: str | None = None) -> bytes:
+    return encode_entry(data_entry(text.encode(), idempotency_key=key, submitter=submitter))
 
 
 class MadeCluster:
@@ -152,7 +152,10 @@ def lived_through(cluster: MadeCluster, turns: int, entries: int = 1) -> list[li
             if no != author_no
             if (head := cluster.head(no)) is not None
         ]
-        body = [entry_of(f"turn {turn} entry {number}") for number in range(entries)]
+        body = [
+            entry_of(f"turn {turn} entry {number}", f"key {turn}" if number == 2 else None)
+            for number in range(entries)
+        ]
         written = cluster.write(author_no, others, body)
         batch: list[Durable] = [written]
         if waiting:

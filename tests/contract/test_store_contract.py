@@ -146,6 +146,26 @@ def test_entry_of_an_event_of_any_count(store: Store, cluster: MadeCluster, coun
         assert store.entry(written.event.id, index) == entries[index]
 
 
+def test_key_finds_its_entries_in_its_scope_alone(disk: Disk, cluster: MadeCluster) -> None:
+    entries = [entry_of("one"), entry_of("two", "k"), entry_of("three", "k", "app")]
+    first = cluster.write(1, entries=entries)
+    again = cluster.write(2, entries=[entry_of("two", "k")])
+    disk.store.commit([again, first, again])
+    for store in disk.before_and_after():
+        assert store.find_key(None, "default", "k") == [(first.event.id, 1), (again.event.id, 0)]
+        assert store.find_key("app", "default", "k") == [(first.event.id, 2)]
+        assert store.find_key(None, "other", "k") == []
+        assert store.find_key(None, "default", "one") == []
+
+
+def test_key_of_a_refused_batch_is_unknown(store: Store, cluster: MadeCluster) -> None:
+    written = cluster.write(1, entries=[entry_of("one", "k")])
+    clash = cluster.fork(None, 1, 0, "clash")
+    with pytest.raises(SlotTaken):
+        store.commit([written, clash])
+    assert store.find_key(None, "default", "k") == []
+
+
 def test_children_are_those_that_name_it(disk: Disk, cluster: MadeCluster) -> None:
     root = cluster.write(1)
     side = cluster.write(2, [root.meta])

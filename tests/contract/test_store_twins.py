@@ -27,6 +27,7 @@ from tests.made_events import MadeCluster, branch_of, entry_of, slot
 AUTHORS = st.integers(1, 3)
 JOURNALS = st.integers(1, 2)
 BRANCHES = st.integers(0, 2)
+KEYS = ("k1", "k2")
 NUMBERS = st.integers(1, 12)
 PREFIX_BYTES = 1  # so that a few dozen events collide
 
@@ -60,7 +61,11 @@ class Twins(RuleBasedStateMachine):
         if others:
             parents = data.draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
         sizes = data.draw(st.lists(st.integers(0, 400), min_size=1, max_size=4))
-        entries = [entry_of(f"{len(self.metas)}" + "x" * size) for size in sizes]
+        keys_given = data.draw(st.lists(st.sampled_from([None, *KEYS]), min_size=4, max_size=4))
+        entries = [
+            entry_of(f"{len(self.metas)}" + "x" * size, key)
+            for size, key in zip(sizes, keys_given, strict=False)
+        ]
         self._add(self.cluster.write(author, parents, entries, journal=journal, branch=branch))
 
     @precondition(lambda self: self.stored)
@@ -139,6 +144,7 @@ class Twins(RuleBasedStateMachine):
         shown += [store.meta_by_prefix(bytes([first])) for first in range(256)]
         shown += [store.id_at(slot(1, seq, branch=2)) for seq in range(1, 6)]
         shown += [list(store.invs_from(NodeNo(no), InvNumber(4))) for no in (1, 2, 3)]
+        shown += [store.find_key(None, "default", key) for key in KEYS]
         shown.append(store.meta(EventId(bytes(32))))
         return shown
 

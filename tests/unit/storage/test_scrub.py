@@ -22,7 +22,7 @@ from quipu.ledger.words import (
     NodeNo,
     Seq,
 )
-from quipu.storage import keys, records
+from quipu.storage import keyed, keys, records
 from quipu.storage.environment import StoreDamaged, Tables, WriteTxn
 from quipu.storage.event_blob import encode_blob
 from quipu.storage.lmdb_store import LmdbStore, open_store
@@ -144,6 +144,11 @@ def _replace(table: str, key: bytes, value: bytes) -> Tamper:
     return tamper
 
 
+def _keyed_row(key: str, turn: int) -> bytes:
+    place = keys.slot_key(slot(1 + turn % 3, 1 + turn // 3))
+    return keyed.row_key(keyed.scope_hash(None, "default", key), place, 2)
+
+
 def _swap_feed(txn: WriteTxn, tables: Tables, lived: Lived) -> None:
     one, two = keys.feed_key(5), keys.feed_key(6)
     for number, turn in ((one, 5), (two, 4)):
@@ -207,6 +212,19 @@ FAULTS: dict[str, tuple[Tamper, str]] = {
     ),
     "edge stray": (_stray_edge, "edges: author 1 journal 1 seq 5: is no parent of author 2"),
     "edge to nothing": (_edge_to_nothing, "edges: author 1 journal 1 seq 5: an end"),
+    "key not indexed": (
+        _remove("keyed", lambda _: _keyed_row("key 4", 4)),
+        "keyed: author 2 journal 1 seq 2: the key of entry 2 is not indexed",
+    ),
+    "key stray": (
+        _replace("keyed", _keyed_row("key 5", 4), b""),
+        "keyed: author 2 journal 1 seq 2: entry 2 has no such key",
+    ),
+    "key of nothing": (
+        _replace("keyed", bytes(32) + keys.slot_key(slot(9, 9)) + bytes(4), b""),
+        "keyed: author 9 journal 1 seq 9: entry 0 has no such key",
+    ),
+    "key cut": (_replace("keyed", b"cut", b""), "keys: key : unreadable"),
     "edge cut": (_replace("edges", b"cut", b""), "keys: key 637574: unreadable"),
     "feed swapped": (_swap_feed, "feed: number 5: .* comes before author"),
     "feed twice": (_repeat_feed, f"feed: number {TURNS}: .* comes a second time"),
