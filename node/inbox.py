@@ -31,13 +31,13 @@ class Pending:
 class Inbox:
     """Invariant: every ticket in `inputs` has its answer in `pending`."""
 
-    wake: Callable[[], None]
+    wake: Callable[[], None] = lambda: None
     pending: dict[Ticket, Pending] = field(default_factory=dict)
     submissions_held: int = 0  # bodies being read or answered
     bytes_held: int = 0
     is_full: bool = False  # the disk is
     is_draining: bool = False
-    is_backlogged: Callable[[], bool] = bool
+    is_backlogged: Callable[[], bool] = lambda: False
     refused: Callable[[], None] = lambda: None
     _inputs: list[Input] = field(default_factory=list)
     _last_ticket: int = 0

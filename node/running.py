@@ -19,6 +19,7 @@ from quipu.node.measures import Measures, cumulative
 from quipu.node.news import Newsroom
 from quipu.node.service import (
     Check,
+    EntryId,
     EventRead,
     EventState,
     EventStatus,
@@ -98,7 +99,15 @@ class RunningLedger:
         self.machine.core.author.check_size(entries)
 
     def find_key(self, submitter: str | None, stream: str, key: str) -> KeyedEntry | None:
-        return None
+        metas = [
+            (self._meta(identity), index)
+            for identity, index in self.machine.store.find_key(submitter, stream, key)
+        ]
+        ranked = sorted((meta.hlc, meta.id, index) for meta, index in metas)
+        if not ranked:
+            return None
+        first, *others = (EntryId(identity, index) for _, identity, index in ranked)
+        return KeyedEntry(first, tuple(others))
 
     # --- reading --------------------------------------------------------------------------------
     def status(self, event_id: EventId) -> EventStatus | None:
@@ -137,6 +146,11 @@ class RunningLedger:
 
     def meta(self, event_id: EventId) -> EventMeta | None:
         return self.machine.store.meta(event_id)
+
+    def _meta(self, event_id: EventId) -> EventMeta:
+        meta = self.meta(event_id)
+        assert meta is not None  # an index named it
+        return meta
 
     def find_event(self, prefix: bytes) -> EventMeta | None:
         return self.machine.store.meta_by_prefix(prefix)
