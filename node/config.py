@@ -35,10 +35,6 @@ class Known(NamedTuple):
     def variable(self) -> str:
         return PREFIX + self.key.replace(".", "_").upper()
 
-    @property
-    def flag(self) -> str:
-        return "--" + self.key.replace(".", "-").replace("_", "-")
-
 
 class Value(NamedTuple):
     value: Any
@@ -60,8 +56,8 @@ def known_settings() -> Iterator[Known]:
             yield Known(key, hints[item.name], item.default, item.metadata["doc"])
 
 
-def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> Config:
-    """`flags` by key. Raises `BadSetting`."""
+def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Value]) -> Config:
+    """`flags` by key: the text given, and the flag it came by. Raises `BadSetting`."""
     known = {item.key: item for item in known_settings()}
     values = {key: Value(item.default, "default") for key, item in known.items()}
     path = file or _path_of(environment.get(FILE_VARIABLE))
@@ -70,10 +66,10 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
             values[key] = Value(_parsed(known[key], given, f"{path}: {key}"), str(path))
     for key, text, origin in _from_environment(environment, known):
         values[key] = Value(_parsed(known[key], text, origin), origin)
-    for key, text in flags.items():
+    for key, (text, flag) in flags.items():
         if key not in known:
-            raise _unknown("setting", key, list(known), "flags")
-        values[key] = Value(_parsed(known[key], text, known[key].flag), known[key].flag)
+            raise _unknown("setting", key, list(known), flag)
+        values[key] = Value(_parsed(known[key], text, f"{flag} {key}"), flag)
     return Config(_assembled(values), values)
 
 

@@ -38,3 +38,7 @@ STEP_SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05
 # --- files ---------------------------------------------------------------------------------------
 KEY_FILE_BYTES_MAX = 256  # one line
 CONFIG_FILE_BYTES_MAX = 1 * MIB  # a page of settings, with room
+
+# --- doctor --------------------------------------------------------------------------------------
+DOCTOR_SYNCS = 20  # a fifth of a second on a slow disk
+SYNC_SLOW_S = 0.05  # slower than a spinning disk: something is wrong

@@ -34,3 +34,21 @@ def open_log(settings: LogSettings, stream: TextIO | None = None) -> Log:
         cache_logger_on_first_use=True,
     )
     return log
+
+
+class Bridge(logging.Handler):
+    """Lines of libraries and of the API, in the form of all others."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.log(
+            record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info
+        )
+
+
+def bridge(log: Log, settings: LogSettings) -> None:
+    """Everything that goes by the standard module goes to `log` from now on."""
+    logging.basicConfig(level=settings.level.upper(), handlers=[Bridge(log)], force=True)

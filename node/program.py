@@ -8,8 +8,8 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,7 +25,7 @@ from quipu.node.exits import Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.inbox import Inbox
 from quipu.node.logs import Log
-from quipu.node.machine import Machine, Surroundings
+from quipu.node.machine import Machine, OpenStore, Surroundings
 from quipu.node.measures import Measures
 from quipu.node.news import Newsroom
 from quipu.node.running import RunningLedger
@@ -151,18 +151,34 @@ def _send_nowhere(peer: NodeId, data: bytes) -> None:
     """There is no transport yet, and nobody is connected."""
 
 
+def open_store_of(directory: DataDirectory) -> Store:
+    """Raises `CannotStart`."""
+    with _explained():
+        return _opener(directory)(Owner(directory.cluster_id, directory.key.node_id))
+
+
 def _open_machine(directory: DataDirectory) -> Machine:
+    surroundings = Surroundings(
+        directory.key,
+        directory.genesis,
+        _opener(directory),
+        clock,
+        lambda: secrets.randbits(ENTROPY_BITS),
+    )
+    with _explained():
+        return Machine.open(surroundings)
+
+
+def _opener(directory: DataDirectory) -> OpenStore:
     path = directory.store_path
     is_lost = not directory.is_new and not path.exists()
+    return lambda owner: open_store(path, owner, recovering=is_lost)
 
-    def open_it(owner: Owner) -> Store:
-        return open_store(path, owner, recovering=is_lost)
 
-    surroundings = Surroundings(
-        directory.key, directory.genesis, open_it, clock, lambda: secrets.randbits(ENTROPY_BITS)
-    )
+@contextmanager
+def _explained() -> Iterator[None]:
     try:
-        return Machine.open(surroundings)
+        yield
     except StoreForeign as error:
         raise StoreUnusable(str(error), "Put back the store that belongs to these keys.") from error
     except (StoreDamaged, StoreCorrupt) as error:

@@ -15,7 +15,7 @@ from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
 from quipu.ledger.words import EventId, InvNumber, NodeNo, Slot
-from quipu.storage import environment, keyed, keys, limits, ownership, records
+from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
 from quipu.storage.backup import backup_beside
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
@@ -255,20 +255,7 @@ class LmdbStore:
 
     def stats(self) -> StoreStats:
         with self._snapshot as txn:
-            tables, info = self._tables, self._env.info()
-            pairs = zip(tables._fields, tables, strict=True)
-            count = {name: txn.stat(table)["entries"] for name, table in pairs}
-            return StoreStats(
-                count["events"],
-                count["feed"],
-                count["invs"],
-                count["branches"],
-                count["proofs"],
-                count["epochs"],
-                used_bytes=(info["last_pgno"] + 1) * self._env.stat()["psize"],
-                file_bytes=(self.path / environment.DATA_FILE).stat().st_size,
-                map_bytes=info["map_size"],
-            )
+            return counting.count(self._env, txn, self._tables, self.path)
 
     # --- care -------------------------------------------------------------------------------------
     def scrub(self, verify: signing.Verifier | None = None) -> Iterator[ScrubProgress]:
