@@ -140,7 +140,7 @@ def _parsed(known: Known, given: object, where: str) -> Any:
     except ValueError as error:
         raise BadSetting(
             f"{where} = {given!r}: {error}",
-            f"It is the {known.doc}. Default: {shown(known.default)}",
+            f"{known.key}: {known.doc}. Default: {shown(known.default)}",
         ) from error
 
 

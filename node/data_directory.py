@@ -29,6 +29,7 @@ NODE_KEY_FILE = "node.key"
 CLUSTER_KEY_FILE = "cluster.key"
 GENESIS_FILE = "genesis"
 STORE_FOLDER = "store"
+LOST_AND_FOUND = "lost+found"  # in the root of a fresh file system
 NODE_KEY_LABEL = "quipu-node-key-1"
 CLUSTER_KEY_LABEL = "quipu-cluster-key-1"
 MEMBER_ROLES = ("member", "serializer")
@@ -107,7 +108,8 @@ def _claim(path: Path, may_make: bool) -> int:
 
 def _refuse_foreign(path: Path) -> None:
     """Never a folder that somebody uses for something else."""
-    found = sorted(item.name for item in path.iterdir() if not item.name.startswith("."))
+    names = (item.name for item in path.iterdir())
+    found = sorted(name for name in names if not name.startswith(".") and name != LOST_AND_FOUND)
     ours = {LOCK_FILE, NODE_KEY_FILE, CLUSTER_KEY_FILE, GENESIS_FILE, STORE_FOLDER}
     if found and not ours.intersection(found):
         raise DirectoryTaken(

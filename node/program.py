@@ -21,7 +21,7 @@ from quipu.node.data_directory import (
     Founding,
     open_directory,
 )
-from quipu.node.exits import Exit, StoreUnusable
+from quipu.node.exits import DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.inbox import Inbox
 from quipu.node.logs import Log
@@ -180,7 +180,9 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except StoreForeign as error:
-        raise StoreUnusable(str(error), "Put back the store that belongs to these keys.") from error
+        raise DirectoryTaken(
+            str(error), "Put back the store that belongs to these keys."
+        ) from error
     except (StoreDamaged, StoreCorrupt) as error:
         raise StoreUnusable(
             f"the store is damaged: {error}",
