@@ -29,6 +29,7 @@ DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"  # of LMDB; made anew whenever it is missing
 OWNER_FILE = "owner.lock"
 PROBE_FILE = "room.probe"
+CRASH_FILE = "crash.log"  # what the interpreter wrote when a fatal signal ended it
 
 Table: TypeAlias = _Database
 # Generic for the type checker alone.
@@ -71,6 +72,7 @@ STRUCTURAL = (
     lmdb.IncompatibleError,
     lmdb.BadValsizeError,
     lmdb.NotFoundError,
+    lmdb.BadTxnError,  # an earlier call of that transaction met an error and did not say so
 )
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
@@ -231,6 +233,18 @@ def open_environment(path: Path, map_bytes: int, *, readonly: bool = False) -> l
     return env
 
 
+def refuse_after_crash(path: Path) -> None:
+    """Some damage makes LMDB abort the process when it is met, so that a node would start, meet it
+    and die again and again. After such an end every page is looked at before LMDB is."""
+    crash = path / CRASH_FILE
+    if not crash.exists() or crash.stat().st_size == 0:
+        return
+    broken = broken_pages(path)
+    if broken:
+        raise StoreDamaged(f"{path}: {broken[0]}")
+    crash.replace(path / f"{CRASH_FILE}.last")
+
+
 def open_readonly(path: Path) -> lmdb.Environment:
     """Beside a node that is writing, or alone."""
     if not (path / DATA_FILE).is_file():
@@ -262,12 +276,28 @@ def broken_pages(path: Path) -> list[str]:
 
 
 def open_tables(env: lmdb.Environment, path: Path, *, create: bool) -> Tables:
+    """All tables, or none: they are made together, so a store that lacks one has lost it."""
+    names = [name.encode() for name in Tables._fields]
     try:
-        return Tables(*(env.open_db(name.encode(), create=create) for name in Tables._fields))
-    except lmdb.NotFoundError as error:
-        raise StoreMissing(f"{path} holds no store") from error
+        if create and env.stat()["entries"] == 0:
+            with env.begin(write=True) as txn:
+                return Tables(*[env.open_db(name, txn=txn) for name in names])
+        found = [_open_table(env, name) for name in names]
     except lmdb.Error as error:
         raise_uncommitted(error, path, limits.MIB)
+    tables = [table for table in found if table is not None]
+    if not tables:
+        raise StoreMissing(f"{path} holds no store")
+    if len(tables) < len(found):
+        raise StoreDamaged(f"{path}: a table is missing")
+    return Tables(*tables)
+
+
+def _open_table(env: lmdb.Environment, name: bytes) -> Table | None:
+    try:
+        return env.open_db(name, create=False)
+    except lmdb.NotFoundError:
+        return None
 
 
 def touch_tables(txn: ReadTxn, tables: Tables) -> None:
