@@ -33,9 +33,12 @@ _headers = msgspec.msgpack.Decoder(Header)
 _bodies = msgspec.msgpack.Decoder(list[bytes])
 
 
-def encode_blob(event: SignedEvent) -> bytes:
+def encode_blob(event: SignedEvent, leaves: bytes = b"") -> bytes:
+    """`leaves` saves hashing the entries again, which is three quarters of the work."""
     entries = _bodies.decode(event.body)
-    leaves = b"".join([sha256(b"\0" + entry).digest() for entry in entries])
+    if not leaves:
+        leaves = b"".join([sha256(b"\0" + entry).digest() for entry in entries])
+    assert len(leaves) == HASH_BYTES * len(entries)
     offsets = Struct(f">{len(entries)}I").pack(*_framed_offsets(entries))
     fixed = _FIXED.pack(
         BLOB_VERSION,
