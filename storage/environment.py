@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -81,14 +82,20 @@ def raise_named(error: lmdb.Error, path: Path) -> NoReturn:
     """What an error of LMDB means, where nothing was being written."""
     if isinstance(error, STRUCTURAL):
         raise StoreDamaged(f"{path}: {error}") from error
-    raise DiskFailed(f"{path}: {error}") from error
+    kind = DiskFailed if _code_of(error) > 0 else StoreError
+    raise kind(f"{path}: {error}") from error
+
+
+def _code_of(error: lmdb.Error) -> int:
+    """Positive: an errno. LMDB's own codes are negative, and the binding's errors have none."""
+    return getattr(error, "code", 0)
 
 
 def raise_uncommitted(error: lmdb.Error, path: Path, bytes_wanted: int) -> NoReturn:
     """What an error of LMDB means that ended a write transaction."""
     if isinstance(error, lmdb.PanicError):
         raise OutcomeUnknown(f"{path}: {error}") from error
-    code = getattr(error, "code", 0)  # the binding's own errors have none
+    code = _code_of(error)
     # A short write, which is how a full disk mostly shows, is EIO to LMDB.
     if code in _NO_ROOM or (code == errno.EIO and not _has_room(path, bytes_wanted)):
         raise StoreFull(f"{path}: {error}") from error
@@ -128,8 +135,8 @@ def lock_owner(path: Path) -> int:
         holder = os.read(fd, 32).decode(errors="replace").strip()
         os.close(fd)
         raise StoreLocked(f"{path} is open in process {holder or '?'}") from error
-    os.truncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):  # a full disk is no reason not to start: reading goes on
+        os.pwrite(fd, f"{os.getpid():<15}\n".encode(), 0)
     return fd
 
 
@@ -220,6 +227,7 @@ def open_environment(path: Path, map_bytes: int, *, readonly: bool = False) -> l
             sync=True,
             metasync=True,
             writemap=False,
+            lib_version=0,  # the file format of LMDB 0.9, whatever the binding's default becomes
         )
     except lmdb.Error as error:
         raise_named(error, path)
@@ -236,8 +244,8 @@ def open_environment(path: Path, map_bytes: int, *, readonly: bool = False) -> l
 def refuse_after_crash(path: Path) -> None:
     """Some damage makes LMDB abort the process when it is met, so that a node would start, meet it
     and die again and again. After such an end every page is looked at before LMDB is."""
-    crash = path / CRASH_FILE
-    if not crash.exists() or crash.stat().st_size == 0:
+    crash, data = path / CRASH_FILE, path / DATA_FILE
+    if not all(file.exists() and file.stat().st_size for file in (crash, data)):
         return
     broken = broken_pages(path)
     if broken:
