@@ -42,6 +42,7 @@ from quipu.ledger.inputs import (
     PeerLost,
 )
 from quipu.ledger.intake import Intake
+from quipu.ledger.known import Known
 from quipu.ledger.messages import (
     Answer,
     EventBytes,
@@ -87,54 +88,23 @@ class Core:
         guards = config.safeguards
         self.epochs = Epochs.from_genesis(config.genesis)
         cut_rows = [row for document, _ in saved.epochs for row in self.epochs.open(document)[1]]
-        cluster_id = self.epochs.cluster_id
-        self.past = Past(history)
-        self.dag = Dag(self.past, saved.branches, cluster_id, guards)
-        self.receipts = Receipts(saved.signers, guards)
-        held = [check_proof(proof, cluster_id, config.verify) for proof in saved.proofs]
-        self.convictions = Convictions(held)
-        self.confirmer = Confirmer(
-            config.key, cluster_id, self.dag, self.past, self.receipts, self.convictions, guards
-        )
-        self.author = Author(
-            config.key,
-            cluster_id,
-            self.dag,
-            self.past,
-            guards,
-            config.entropy,
-            max(saved.newest_journal_own, self.dag.newest_journal.get(self.me, Journal(0))),
-        )
+        self.known = self._recall(saved, history)
+        self.past, self.dag = self.known.past, self.known.dag
+        self.receipts, self.convictions = self.known.receipts, self.known.convictions
+        self.confirmer = Confirmer(self.known)
+        newest = max(saved.newest_journal_own, self.dag.newest_journal.get(self.me, Journal(0)))
+        self.author = Author(self.known, config.entropy, newest)
         self.fetch = Fetch(guards)
         self.sync = Sync(self.dag, self.receipts)
         self.resend = Resend(config.key.node_id)
-        admission = Admission(
-            cluster_id,
-            self.epochs,
-            self.dag,
-            self.past,
-            self.receipts,
-            self.convictions,
-            config.verify,
-            guards,
-            {},
-        )
         self.intake = Intake(
-            config.key.node_id,
-            cluster_id,
-            self.epochs,
-            self.past,
-            self.dag,
-            self.receipts,
-            self.convictions,
+            self.known,
             self.confirmer,
-            admission,
+            Admission(self.known, {}),
             WaitingRoom(guards),
             self.fetch,
             self.sync,
             self.resend,
-            config.verify,
-            guards,
         )
         self.recovery = Recovery(
             (saved.recovering or config.key_existed) and guards.restore_guard, now
@@ -150,9 +120,25 @@ class Core:
         self._saved_state = (saved.newest_journal_own, saved.recovering)
         self._deadline_ms: int | None = now.monotonic_ms
 
+    def _recall(self, saved: Saved, history: History) -> Known:
+        verify, guards = self.config.verify, self.config.safeguards
+        cluster_id = self.epochs.cluster_id
+        past = Past(history)
+        held = [check_proof(proof, cluster_id, verify) for proof in saved.proofs]
+        return Known(
+            self.config.key,
+            verify,
+            guards,
+            self.epochs,
+            past,
+            Dag(past, saved.branches, cluster_id, guards),
+            Receipts(saved.signers, guards),
+            Convictions(held),
+        )
+
     @property
     def me(self) -> NodeNo:
-        return self.epochs.node_numbers.get(self.config.key.node_id, NodeNo(0))
+        return self.known.me
 
     def next_deadline(self) -> int | None:
         """The monotonic millisecond at which `step` wants to be called even without inputs."""

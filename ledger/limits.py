@@ -92,6 +92,7 @@ WANT_ATTEMPTS_MAX = 8  # a ghost is dropped after this many; SyncEvent names wha
 PROOFS_MAX = 64  # one a member as author, one as signer
 
 # --- author -------------------------------------------------------------------------------------
+ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry in a body, with room
 UNREAD_ENTRIES_OWN_MAX = 1_000_000  # above: refused with `unread-backlog`
 UNREAD_BYTES_OWN_MAX = 2 * 1024 * MIB  # above: refused with `unread-backlog`
 JOURNAL_RANDOM_BITS = 20  # two starts in one millisecond collide once in a million

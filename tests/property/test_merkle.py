@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from quipu.ledger.merkle import leaf_hash, path_of, root_from_path, root_of
 from quipu.ledger.refusals import Refused
+from quipu.verify import VerificationFailed
+from quipu.verify.events import Event, check_path
 
 sizes = st.integers(1, 300)
 
@@ -80,3 +82,22 @@ def leads_to(root: bytes, leaf: bytes, index: int, size: int, path: list[bytes])
 def test_no_two_lists_of_leaves_have_one_root(leaves: list[bytes], data: st.DataObject) -> None:
     other = data.draw(st.lists(st.sampled_from(leaves), min_size=1, max_size=20))
     assert (root_of(leaves) == root_of(other)) == (leaves == other)
+
+
+@given(sizes, st.data())
+def test_the_offline_verifier_climbs_the_same_tree(size: int, data: st.DataObject) -> None:
+    index = data.draw(st.integers(0, size))
+    leaves = [leaf_hash(item) for item in items(size)]
+    path = path_of(leaves, min(index, size - 1))
+    path = data.draw(st.sampled_from([path, path, path[:-1], [*path, bytes(32)], []]))
+    entry, root = items(size + 1)[index], root_of(leaves)
+    try:
+        check_path(entry, index, list(path), event_of(size, root))
+    except VerificationFailed:
+        assert not leads_to(root, leaf_hash(entry), index, size, path)
+    else:
+        assert leads_to(root, leaf_hash(entry), index, size, path)
+
+
+def event_of(count: int, root: bytes) -> Event:
+    return Event(b"", b"", b"", 1, 1, 1, b"", 1, count, root)

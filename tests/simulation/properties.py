@@ -78,7 +78,7 @@ class Judge:
             effects = node.core.step(inputs, now)
         except Violation:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever the core raises is a finding
+        except Exception as error:
             if node.honest:
                 raise self._broken(Property.CORE_ERROR, f"{node}: {error!r}") from error
             self._world.trace(node, f"liar's core raises {error!r}")

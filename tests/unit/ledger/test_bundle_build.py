@@ -203,6 +203,16 @@ def test_a_later_cut_is_taken_where_an_earlier_one_lies_below() -> None:
     assert built(ledger, second).epoch.number == 2
 
 
+def test_a_cut_that_its_seals_do_not_allow_is_not_used() -> None:
+    ledger = SmallLedger(3)
+    first, second = ledger.write(1), ledger.write(1)
+    document = ledger.document([2, 3], "majority", [second])
+    close = close_hash(document)
+    seals = tuple(ledger.sign(i, first, close=close).data for i in (2, 3))
+    ledger.open(document, seals)
+    assert reason_of(ledger, first.id) is Reason.NOT_READ
+
+
 class Counting(SmallLedger):
     """Counts the receipts that a search reads."""
 

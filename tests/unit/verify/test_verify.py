@@ -174,3 +174,11 @@ def test_a_timestamp_is_no_value_of_ours() -> None:
 def test_what_is_too_large_is_not_even_read() -> None:
     with pytest.raises(VerificationFailed, match="at most 4"):
         decoded(bytes(5), 4, "thing")
+
+
+def test_a_policy_may_be_a_number() -> None:
+    ledger = SmallLedger(4, "3")
+    event = ledger.write(1)
+    for i in (1, 2, 3, 4):
+        ledger.sign(i, event)
+    assert verify(build_bundle(ledger, ledger.lineage, event.id, 0)).required == 3
