@@ -118,9 +118,9 @@ class Hand:
         for event in events:
             self.say(receiver, EventMessage(bytes_of(event)))
 
-    def confirm(self, receiver: str, *events: SignedEvent) -> Inv:
+    def confirm(self, receiver: str, *events: SignedEvent, epoch: int = 1) -> Inv:
         """Sends a receipt with a row for each of these."""
-        inv = self.inv(*events)
+        inv = self.inv(*events, epoch=epoch)
         self.say(receiver, InvMessage(inv.data))
         return inv
 
