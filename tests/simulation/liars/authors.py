@@ -194,6 +194,16 @@ class Outsider(Liar):
         self.tell_all(InvMessage(real.data))
 
 
+class Forger(Liar):
+    """Writes in the name of others, and does not sign what it writes."""
+
+    def act(self) -> None:
+        event, _ = self.extend(self.new_line())
+        victim = self.dice.choice(self.peers())
+        self.tell_all(event_message(self.altered(event, author=victim)))
+        self.tell_all(event_message(event._replace(signature=bytes(64))))
+
+
 class WrongCluster(Liar):
     """Everything valid, in another cluster."""
 
