@@ -37,7 +37,7 @@ TROUBLES: dict[str, Trouble] = {
     "signer_is_member": Trouble("liars", "Outsider"),
     "cluster_id": Trouble("liars", "WrongCluster"),
     "author_receipt": Trouble("network"),
-    "window_only_on_admission": Trouble("clocks"),
+    "window_only_on_admission": Trouble("pause"),
     "release_all_waiting": Trouble("network"),
     "restore_guard": Trouble("losses", "Equivocator"),
     "waiting_room_bounded": Trouble("liars", "OrphanFlooder"),

@@ -185,6 +185,17 @@ def _epochs(scenario: Scenario, rng: random.Random) -> None:
             scenario.changes.append((at_ms, JOIN, rng.choice((0, 1, 2, 2))))
 
 
+def _pause(scenario: Scenario, rng: random.Random) -> None:
+    """Time passes while one is away: what it then lacks is older than any window."""
+    if scenario.n < 3:
+        return
+    away = rng.randrange(scenario.n)
+    scenario.faults.append((2_000, f.Partition((away,), scenario.faults_ms + 3_000)))
+    at_ms = rng.randrange(scenario.faults_ms // 2, scenario.faults_ms)
+    for node in range(scenario.n):
+        scenario.faults.append((at_ms, f.SetClock(node, 20 * 60_000 + rng.randint(-500, 500))))
+
+
 def _losses(scenario: Scenario, rng: random.Random) -> None:
     """A lost disk whatever else there is: how a signer comes back among liars."""
     scenario.n = max(scenario.n, 4)
@@ -201,6 +212,7 @@ KINDS: dict[str, Callable[[Scenario, random.Random], None]] = {
     "disks": _disks,
     "clocks": _clocks,
     "epochs": _epochs,
+    "pause": _pause,
     "losses": _losses,
 }
-MIXED = ("liars", "network", "disks", "clocks", "epochs")
+MIXED = ("liars", "network", "disks", "clocks", "epochs", "pause")
