@@ -8,13 +8,11 @@ or cloned node never writes into an old one.
 from collections import deque
 from dataclasses import dataclass, field
 
-from quipu.ledger import limits, signing
-from quipu.ledger.dag import Dag
+from quipu.ledger import limits
 from quipu.ledger.event import EventMeta, Place, SignedEvent, build_event
 from quipu.ledger.inputs import EntriesSubmitted
-from quipu.ledger.past import Past
+from quipu.ledger.known import Known
 from quipu.ledger.refusals import Reason, refuse
-from quipu.ledger.safeguards import Safeguards
 from quipu.ledger.words import (
     HLC_SHIFT,
     BranchKey,
@@ -27,7 +25,6 @@ from quipu.ledger.words import (
     Seq,
 )
 
-ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry, with room
 RANDOM_MASK = (1 << limits.JOURNAL_RANDOM_BITS) - 1
 
 
@@ -35,11 +32,7 @@ RANDOM_MASK = (1 << limits.JOURNAL_RANDOM_BITS) - 1
 class Author:
     """Invariant: the journal written to was opened in this life of the program."""
 
-    key: signing.KeyPair
-    cluster_id: bytes
-    dag: Dag
-    past: Past
-    guards: Safeguards
+    known: Known
     entropy: int
     newest_journal: Journal  # the greatest that this node knows of itself
     journal: Journal | None = None
@@ -53,7 +46,7 @@ class Author:
         entries = submission.entries
         if not 1 <= len(entries) <= limits.EVENT_ENTRIES_MAX:
             refuse(Reason.BAD_BODY, f"{len(entries)} entries; one event holds 1 to 10,000")
-        size = sum(map(len, entries)) + ENTRY_OVERHEAD_BYTES * (len(entries) + 1)
+        size = sum(map(len, entries)) + limits.ENTRY_OVERHEAD_BYTES * (len(entries) + 1)
         if size > limits.EVENT_BYTES_MAX:
             refuse(Reason.TOO_LARGE, f"{size} bytes; one event holds 4 MiB")
         if self.is_backlogged():
@@ -94,23 +87,23 @@ class Author:
     ) -> SignedEvent:
         tip = self._tip(me, due_until)
         if tip is None:
-            self.journal = self._open_journal(now_hlc)
+            self.journal = self._open_journal(me, now_hlc)
         assert self.journal is not None
         cord = Cord(me, self.journal)
         parents = self._choose_parents(cord, epoch)
         ancestors = [*parents, tip] if tip else parents
         newest_hlc = max((meta.hlc for meta in ancestors), default=0)
         place = Place(
-            cluster_id=self.cluster_id,
+            cluster_id=self.known.cluster_id,
             epoch=epoch,
             cord=cord,
             seq=Seq(tip.seq + 1 if tip else 1),
-            prev=tip.id if tip else EventId(self.cluster_id),
+            prev=tip.id if tip else EventId(self.known.cluster_id),
             parents=tuple(sorted(meta.id for meta in parents)),
             hlc=Hlc(max(now_hlc, newest_hlc + 1)),
             depth=1 + max((meta.depth for meta in ancestors), default=0),
         )
-        event = build_event(self.key, place, [e for item in batch for e in item.entries])
+        event = build_event(self.known.key, place, [e for item in batch for e in item.entries])
         self._named.update((meta.id, place.seq) for meta in parents)
         self.unread_entries += event.header.entry_count
         self.unread_bytes += event.size
@@ -126,20 +119,20 @@ class Author:
 
     def _tip(self, me: NodeNo, due_until: Hlc) -> EventMeta | None:
         """The last event of the journal that goes on; None where a new one must begin."""
-        if self.journal is None and not self.guards.new_journal_at_start:
-            self.journal = self.dag.newest_journal.get(me)
+        if self.journal is None and not self.known.guards.new_journal_at_start:
+            self.journal = self.known.dag.newest_journal.get(me)
         if self.journal is None:
             return None
-        branch = self.dag.branches.get(BranchKey(me, self.journal, 0))
+        branch = self.known.dag.branches.get(BranchKey(me, self.journal, 0))
         if branch is None or branch.held_hlc > due_until:
             return None  # it would wait for receipts with all that is written above it
-        return self.past.held(branch.held_id)
+        return self.known.past.held(branch.held_id)
 
-    def _open_journal(self, now_hlc: Hlc) -> Journal:
+    def _open_journal(self, me: NodeNo, now_hlc: Hlc) -> Journal:
         # Above every older one also where the clock was set back, and random there as well: the
         # clone of a directory knows the same older ones.
-        newest_ms = self.newest_journal >> limits.JOURNAL_RANDOM_BITS
-        begun_ms = max(now_hlc >> HLC_SHIFT, newest_ms + 1)
+        newest = max(self.newest_journal, self.known.dag.newest_journal.get(me, Journal(0)))
+        begun_ms = max(now_hlc >> HLC_SHIFT, (newest >> limits.JOURNAL_RANDOM_BITS) + 1)
         random_bits = self.entropy & RANDOM_MASK
         self.newest_journal = Journal((begun_ms << limits.JOURNAL_RANDOM_BITS) | random_bits)
         self._named.clear()
@@ -150,10 +143,12 @@ class Author:
         """Leaves of other cords not named yet, oldest first; none of an epoch whose cut is not in
         the Model yet, for the epoch never falls along an edge."""
         parents: list[EventMeta] = []
-        for identity, _ in sorted(self.dag.leaves.items(), key=lambda item: (item[1], item[0])):
+        for identity, _ in sorted(
+            self.known.dag.leaves.items(), key=lambda item: (item[1], item[0])
+        ):
             if identity in self._named:
                 continue
-            meta = self.past.held(identity)
+            meta = self.known.past.held(identity)
             if meta.branch.cord == cord or meta.epoch > epoch:
                 continue
             parents.append(meta)

@@ -158,6 +158,12 @@ class Fetch:
         self._failures.pop(peer, None)
         return request
 
+    def has_more(self, peer: NodeId, request: Request) -> None:
+        """The answer was full: what is still wanted may be asked of the same peer once more."""
+        for identity in request.ids:
+            if identity in self.wanted:
+                self.wanted[identity].asked.pop(peer, None)
+
     def next_deadline(self, now: Now) -> int | None:
         # What is due and was not asked for just now waits for a peer: an answer, or a connection.
         waits = [

@@ -133,8 +133,6 @@ def decode_message(data: bytes) -> Message:
         if refusal.reason is Reason.MALFORMED and "Invalid value" in refusal.detail:
             refuse(Reason.UNKNOWN_KIND, refusal.detail)
         raise
-    if isinstance(message, SyncEvent) and len(data) > limits.SYNC_BYTES_MAX:
-        refuse(Reason.TOO_LARGE, "SyncEvent")
     if isinstance(message, GetData) and len(data) > limits.GET_BYTES_MAX:
         refuse(Reason.TOO_LARGE, "GetData")
     return message

@@ -107,7 +107,7 @@ class Receipts:
         for signer in signers:
             cords = self._parked[signer]
             rows = cords.get(meta.branch.cord, [])
-            due += [(signer, row) for row in rows if row.id == meta.id]
+            due += [(signer, row) for row in rows if row.id == meta.id and row.seq == meta.seq]
             left = [row for row in rows if row.id != meta.id]
             if left:
                 cords[meta.branch.cord] = left

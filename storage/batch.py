@@ -17,9 +17,8 @@ from quipu.ledger.words import EventId
 from quipu.storage import keys, records
 from quipu.storage.environment import Tables, WriteTxn
 from quipu.storage.event_blob import encode_blob
+from quipu.storage.ownership import OWN_STATE
 from quipu.storage.store import SlotTaken
-
-OWN_STATE = b"own"
 
 
 class Batch:

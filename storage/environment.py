@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, NoReturn, TypeAlias, cast
 
 import lmdb
-from lmdb import _Database as Table
+from lmdb import _Database
 
 from quipu.storage import limits
 from quipu.storage.store import (
@@ -26,9 +26,11 @@ from quipu.storage.store import (
 )
 
 DATA_FILE = "data.mdb"
+LOCK_FILE = "lock.mdb"  # of LMDB; made anew whenever it is missing
 OWNER_FILE = "owner.lock"
 PROBE_FILE = "room.probe"
 
+Table: TypeAlias = _Database
 # Generic for the type checker alone.
 ReadTxn: TypeAlias = "lmdb.Transaction[memoryview]"
 WriteTxn: TypeAlias = "lmdb.Transaction[bytes]"
@@ -84,8 +86,9 @@ def raise_uncommitted(error: lmdb.Error, path: Path, bytes_wanted: int) -> NoRet
     """What an error of LMDB means that ended a write transaction."""
     if isinstance(error, lmdb.PanicError):
         raise OutcomeUnknown(f"{path}: {error}") from error
+    code = getattr(error, "code", 0)  # the binding's own errors have none
     # A short write, which is how a full disk mostly shows, is EIO to LMDB.
-    if error.code in _NO_ROOM or (error.code == errno.EIO and not _has_room(path, bytes_wanted)):
+    if code in _NO_ROOM or (code == errno.EIO and not _has_room(path, bytes_wanted)):
         raise StoreFull(f"{path}: {error}") from error
     raise_named(error, path)
 
@@ -158,6 +161,9 @@ class Snapshot:
             raise StoreClosed(str(self.path))
         try:
             return self.env.begin(buffers=True)
+        except lmdb.MapResizedError:  # another process writes; this one only reads
+            self.env.set_mapsize(0)
+            return self.env.begin(buffers=True)
         except lmdb.Error as error:
             raise_named(error, self.path)
 
@@ -167,6 +173,8 @@ class Snapshot:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if isinstance(error, lmdb.Error):
+            self._end()  # LMDB refuses any further read in a transaction that met an error
         self._lock.release()
         if isinstance(error, lmdb.Error):
             raise_named(error, self.path)
@@ -221,6 +229,13 @@ def open_environment(path: Path, map_bytes: int, *, readonly: bool = False) -> l
         env.close()
         raise
     return env
+
+
+def open_readonly(path: Path) -> lmdb.Environment:
+    """Beside a node that is writing, or alone."""
+    if not (path / DATA_FILE).is_file():
+        raise StoreMissing(f"{path} holds no store")
+    return open_environment(path, limits.MAP_BYTES_FIRST, readonly=True)
 
 
 def _refuse_cut_file(env: lmdb.Environment, path: Path) -> None:

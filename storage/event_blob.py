@@ -94,23 +94,24 @@ class StoredEvent(NamedTuple):
     def _body_at(self) -> int:
         return self._offsets_at + _OFFSET_BYTES * self.entry_count
 
+    def unchecked(self) -> SignedEvent:
+        body = bytes(self.blob[self._body_at :])
+        return SignedEvent(self.id, self.header, self.header_bytes, self.signature, body)
+
     def event(self) -> SignedEvent:
         """The whole event; its body gives the entries root of the header."""
-        body = bytes(self.blob[self._body_at :])
-        entries = self.entries_of(body)
+        event = self.unchecked()
+        try:
+            entries = _bodies.decode(event.body)
+        except msgspec.DecodeError as error:
+            raise self.corrupt(f"the body does not decode: {error}") from error
         leaves = merkle.leaf_hashes(entries)
         if merkle.root_of(leaves) != self.header.entries_root:
             raise self.corrupt("the body does not give the entries root of the header")
         # The root does not cover what stands between the entries; the one encoding does.
-        if msgspec.msgpack.encode(entries) != body:
+        if msgspec.msgpack.encode(entries) != event.body:
             raise self.corrupt("the body is not canonical")
-        return SignedEvent(self.id, self.header, self.header_bytes, self.signature, body, leaves)
-
-    def entries_of(self, body: bytes) -> list[bytes]:
-        try:
-            return _bodies.decode(body)
-        except msgspec.DecodeError as error:
-            raise self.corrupt(f"the body does not decode: {error}") from error
+        return event._replace(leaves=leaves)
 
     def entry(self, index: int) -> bytes | None:
         """One entry, found and checked without touching the others."""

@@ -1,8 +1,10 @@
 """Keys of the tables: big-endian, so that their order on disk is the order of numbers."""
 
-from struct import Struct
+from struct import Struct, error
+from typing import Any
 
 from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Seq, Slot
+from quipu.storage.store import StoreCorrupt
 
 PREFIX_BYTES = 16  # of an id, in the index and on the wire
 
@@ -22,12 +24,19 @@ def fits(numbers: tuple[int, ...]) -> bool:
     return all(0 <= number <= _U64_MAX for number in numbers)
 
 
+def _unpacked(form: Struct, key: bytes | memoryview) -> tuple[Any, ...]:
+    try:
+        return form.unpack(key)
+    except error as misfit:
+        raise StoreCorrupt("keys", f"key {bytes(key).hex()}", f"unreadable: {misfit}") from misfit
+
+
 def slot_key(slot: Slot) -> bytes:
     return _SLOT.pack(slot.author_no, slot.journal, slot.seq, slot.number)
 
 
 def slot_of(key: bytes | memoryview) -> Slot:
-    author_no, journal, seq, number = _SLOT.unpack(key)
+    author_no, journal, seq, number = _unpacked(_SLOT, key)
     return Slot(NodeNo(author_no), Journal(journal), Seq(seq), number)
 
 
@@ -42,7 +51,7 @@ def branch_key(key: BranchKey) -> bytes:
 
 
 def branch_of(key: bytes | memoryview) -> BranchKey:
-    author_no, journal, number = _BRANCH.unpack(key)
+    author_no, journal, number = _unpacked(_BRANCH, key)
     return BranchKey(NodeNo(author_no), Journal(journal), number)
 
 
@@ -51,7 +60,7 @@ def inv_key(signer_no: NodeNo, number: InvNumber) -> bytes:
 
 
 def inv_of(key: bytes | memoryview) -> tuple[NodeNo, InvNumber]:
-    signer_no, number = _INV.unpack(key)
+    signer_no, number = _unpacked(_INV, key)
     return NodeNo(signer_no), InvNumber(number)
 
 
@@ -60,7 +69,7 @@ def signer_key(signer_no: NodeNo) -> bytes:
 
 
 def signer_of(key: bytes | memoryview) -> NodeNo:
-    return NodeNo(_SIGNER.unpack(key)[0])
+    return NodeNo(_unpacked(_SIGNER, key)[0])
 
 
 def feed_key(number: int) -> bytes:
@@ -68,7 +77,7 @@ def feed_key(number: int) -> bytes:
 
 
 def feed_of(key: bytes | memoryview) -> int:
-    number: int = _U64.unpack(key)[0]
+    number: int = _unpacked(_U64, key)[0]
     return number
 
 

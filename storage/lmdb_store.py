@@ -6,46 +6,36 @@ One thread may commit while another reads; a read never waits for a disk that is
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from struct import Struct
 from threading import Lock
 
 import lmdb
 
-from quipu.ledger.effects import Durable, PutOwnState
+from quipu.ledger import signing
+from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
-from quipu.ledger.words import EventId, InvNumber, Journal, NodeId, NodeNo, Slot
-from quipu.storage import environment, keys, limits, records
-from quipu.storage.batch import OWN_STATE, Batch
-from quipu.storage.environment import ReadTxn, Snapshot, Tables, records_from
+from quipu.ledger.words import EventId, InvNumber, NodeNo, Slot
+from quipu.storage import environment, keys, limits, ownership, records
+from quipu.storage.backup import backup_beside
+from quipu.storage.batch import Batch
+from quipu.storage.environment import (
+    ReadTxn,
+    Snapshot,
+    StoreDamaged,
+    Tables,
+    records_from,
+)
 from quipu.storage.event_blob import StoredEvent, open_blob
+from quipu.storage.ownership import OWN_STATE
+from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
     OutcomeUnknown,
     Owner,
     StoreClosed,
     StoreCorrupt,
-    StoreError,
     StoreFull,
     StoreStats,
 )
-
-FORMAT_VERSION = 1
-FORMAT_OLDEST = 1  # the oldest that this program reads
-
-_FORMAT, _CLUSTER, _NODE = b"format", b"cluster", b"node"
-_NUMBER = Struct(">I")
-
-
-class StoreForeign(StoreError):
-    """The store is of another cluster or another node."""
-
-
-class FormatTooNew(StoreError):
-    """A newer program wrote it; this one would read it wrongly."""
-
-
-class FormatTooOld(StoreError):
-    """An older program wrote it, and this one no longer reads that format."""
 
 
 def open_store(
@@ -67,70 +57,32 @@ def open_store(
         raise
     try:
         tables = environment.open_tables(env, path, create=True)
-        created = _claim(env, path, tables, owner, recovering)
+        try:
+            created = ownership.claim(env, path, tables, owner, recovering)
+        except StoreCorrupt as corrupt:
+            raise StoreDamaged(f"{path}: {corrupt}") from corrupt
         environment.sync_directory(path)
         if fresh:
             environment.sync_directory(path.parent)
-        return LmdbStore(path, env, tables, lock, created=created)
+        store = LmdbStore(path, owner, env, tables, lock)
+        store.created = created
+        return store
     except BaseException:
         env.close()
         os.close(lock)
         raise
 
 
-def _claim(
-    env: lmdb.Environment, path: Path, tables: Tables, owner: Owner, recovering: bool
-) -> bool:
-    """Writes the owner into a new store, or holds the one found against it. True: it is new."""
-    try:
-        with env.begin(buffers=True) as txn:
-            environment.touch_tables(txn, tables)
-            found = read_owner(txn, tables, path)
-        if found is None:
-            with env.begin(write=True) as writer:
-                for key, value in (
-                    (_FORMAT, _NUMBER.pack(FORMAT_VERSION)),
-                    (_CLUSTER, owner.cluster_id),
-                    (_NODE, owner.node_id),
-                ):
-                    writer.put(key, records.guarded(key, value), db=tables.meta)
-                state = PutOwnState(Journal(0), recovering)
-                writer.put(OWN_STATE, records.encode_own_state(OWN_STATE, state), db=tables.meta)
-            return True
-    except lmdb.Error as error:
-        environment.raise_uncommitted(error, path, limits.MIB)
-    if found != owner:
-        which = "cluster" if found.cluster_id != owner.cluster_id else "node"
-        raise StoreForeign(f"{path} belongs to another {which}")
-    return False
-
-
-def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
-    """Whose store it is, None: nobody's yet. Refuses a format that is not ours."""
-    values = {key: txn.get(key, db=tables.meta) for key in (_FORMAT, _CLUSTER, _NODE)}
-    if all(value is None for value in values.values()):
-        return None
-    found = {}
-    for key, value in values.items():
-        if value is None:
-            raise StoreCorrupt("meta", key.decode(), "is missing")
-        found[key] = records.unguarded("meta", key, value)
-    version = _NUMBER.unpack(found[_FORMAT])[0]
-    if version > FORMAT_VERSION:
-        raise FormatTooNew(f"{path} has format {version}, this program knows {FORMAT_VERSION}")
-    if version < FORMAT_OLDEST:
-        raise FormatTooOld(f"{path} has format {version}, the oldest readable is {FORMAT_OLDEST}")
-    return Owner(found[_CLUSTER], NodeId(found[_NODE]))
-
-
 class LmdbStore:
     """Invariant: every read shows the last commit that has returned, whole."""
 
+    created = False  # it was made new by this start
+
     def __init__(
-        self, path: Path, env: lmdb.Environment, tables: Tables, lock: int, *, created: bool
+        self, path: Path, owner: Owner, env: lmdb.Environment, tables: Tables, lock: int
     ) -> None:
         self.path = path
-        self.created = created
+        self.owner = owner
         self._env = env
         self._tables = tables
         self._owner_lock = lock
@@ -186,6 +138,7 @@ class LmdbStore:
 
     # --- the past -----------------------------------------------------------------------------
     def saved(self) -> Saved:
+        """`StoreCorrupt` here is as bad as `StoreDamaged`: there is nothing sure to go on from."""
         with self._snapshot as txn:
             tables = self._tables
             state = txn.get(OWN_STATE, db=tables.meta)
@@ -305,6 +258,16 @@ class LmdbStore:
                 file_bytes=(self.path / environment.DATA_FILE).stat().st_size,
                 map_bytes=info["map_size"],
             )
+
+    # --- care -------------------------------------------------------------------------------------
+    def scrub(self, verify: signing.Verifier | None = None) -> Iterator[ScrubProgress]:
+        """Checks everything; each step is a slice of a few milliseconds. With a verifier also every
+        signature, which costs far more than all the rest."""
+        return Scrub(self._snapshot, self._tables, self.owner.cluster_id, verify).slices()
+
+    def backup(self, target: Path) -> None:
+        """A copy of the last commit while writing goes on, marked as restored."""
+        backup_beside(self.path, target)
 
     def close(self) -> None:
         with self._writing:

@@ -109,7 +109,7 @@ def decode_branch(key: Bytes, value: Bytes) -> BranchRecord:
     payload = unguarded("branches", key, value)
     try:
         branch, place = _branches.decode(payload), keys.branch_of(key)
-    except (msgspec.DecodeError, ValueError) as error:
+    except msgspec.DecodeError as error:
         _undecodable("branches", key, error)
     return _branch_record(place, branch)
 
@@ -147,7 +147,7 @@ def decode_signer(key: Bytes, value: Bytes) -> SignerRecord:
     payload = unguarded("signers", key, value)
     try:
         signer, signer_no = _signers.decode(payload), keys.signer_of(key)
-    except (msgspec.DecodeError, ValueError) as error:
+    except msgspec.DecodeError as error:
         _undecodable("signers", key, error)
     number, epoch = InvNumber(signer.number), EpochNo(signer.epoch)
     return SignerRecord(signer_no, number, signer.inv_id, epoch, signer.sealed)

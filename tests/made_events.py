@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from quipu.ledger import epochs, signing
 from quipu.ledger.canonical import encode
-from quipu.ledger.effects import PutBranch, StoreEvent, StoreInv
+from quipu.ledger.effects import AppendFeed, Durable, PutBranch, StoreEvent, StoreInv
 from quipu.ledger.entry import data_entry, encode_entry
 from quipu.ledger.event import EventMeta, Place, SignedEvent, build_event, meta_of
 from quipu.ledger.history import BranchRecord
@@ -137,3 +137,44 @@ def branch_of(head: EventMeta, **changes: object) -> PutBranch:
 
 def slot(author_no: int, seq: int, *, journal: int = 1, branch: int = 0) -> Slot:
     return Slot(NodeNo(author_no), Journal(journal), Seq(seq), branch)
+
+
+def lived_through(cluster: MadeCluster, turns: int, entries: int = 1) -> list[list[Durable]]:
+    """What the turns of one node order: an event each, the one before it Read, and a receipt."""
+    batches: list[list[Durable]] = []
+    waiting: list[EventMeta] = []
+    read: dict[int, EventMeta] = {}
+    for turn in range(turns):
+        author_no = 1 + turn % len(cluster.keys)
+        others = [
+            head
+            for no in range(1, len(cluster.keys) + 1)
+            if no != author_no
+            if (head := cluster.head(no)) is not None
+        ]
+        body = [entry_of(f"turn {turn} entry {number}") for number in range(entries)]
+        written = cluster.write(author_no, others, body)
+        batch: list[Durable] = [written]
+        if waiting:
+            done = waiting.pop()
+            read[done.slot.author_no] = done
+            batch.append(AppendFeed((done.id,)))
+            if done.slot.author_no != author_no:
+                batch.append(_record(cluster, done.slot.author_no, read))
+        batch.append(_record(cluster, author_no, read))
+        batch.append(cluster.inv(author_no, turn + 1, [written.meta]))
+        waiting.append(written.meta)
+        batches.append(batch)
+    return batches
+
+
+def _record(cluster: MadeCluster, author_no: int, read: dict[int, EventMeta]) -> PutBranch:
+    head = cluster.head(author_no)
+    assert head is not None
+    done = read.get(author_no)
+    return branch_of(
+        head,
+        read_seq=done.seq if done else Seq(0),
+        read_id=done.id if done else EventId(b""),
+        receipts={NodeNo(author_no): (head.seq, InvNumber(head.depth))},
+    )

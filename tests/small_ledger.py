@@ -56,11 +56,11 @@ def entry_bytes(text: str) -> bytes:
 class SmallLedger:
     """Node number i is `n<i>`, for ever; time moves one millisecond with every thing made."""
 
-    def __init__(self, members: int = 3, policy: str = "majority") -> None:
+    def __init__(self, members: int = 3, policy: str = "majority", name: str = "small") -> None:
         founders = [
             Founder(key_of(f"n{i}").node_id, f"n{i}", ["member"]) for i in range(1, members + 1)
         ]
-        self.genesis = encode(Genesis(1, "small", START_MS, policy, founders, bytes(range(16))))
+        self.genesis = encode(Genesis(1, name, START_MS, policy, founders, bytes(range(16))))
         self.cluster_id = cluster_id_of(self.genesis)
         self.epochs = Epochs.from_genesis(self.genesis)
         self.documents: list[tuple[bytes, tuple[bytes, ...]]] = []
@@ -88,6 +88,18 @@ class SmallLedger:
         journal: int = JOURNAL,
     ) -> SignedEvent:
         """The next event of a cord; with `prev`, another branch of it."""
+        entries = [entry_bytes(text) for text in texts]
+        return self.write_raw(author_no, entries, prev, parents, journal)
+
+    def write_raw(
+        self,
+        author_no: int,
+        entries: Sequence[bytes],
+        prev: SignedEvent | None = None,
+        parents: Sequence[SignedEvent] = (),
+        journal: int = JOURNAL,
+    ) -> SignedEvent:
+        """The same with entries that may be none."""
         cord = Cord(NodeNo(author_no), Journal(journal))
         before = prev or self.tips.get(cord)
         below = [event.header for event in (before, *parents) if event is not None]
@@ -102,7 +114,7 @@ class SmallLedger:
             hlc=Hlc(max([hlc_at(self.now_ms), *(header.hlc + 1 for header in below)])),
             depth=1 + max([0, *(header.depth for header in below)]),
         )
-        event = build_event(key_of(f"n{author_no}"), place, [entry_bytes(text) for text in texts])
+        event = build_event(key_of(f"n{author_no}"), place, entries)
         self._keep(event, cord)
         return event
 

@@ -62,7 +62,9 @@ def command_replay(options: argparse.Namespace) -> int:
     result = run_scenario(scenario, transcript=lines)
     shown = lines if options.trace else lines[-TRACE_LINES:]
     print("\n".join(shown))
-    print(f"\n{result.describe}\n{result.steps} steps, {result.events} events, {result.cpu_s:.2f} s")
+    print(
+        f"\n{result.describe}\n{result.steps} steps, {result.events} events, {result.cpu_s:.2f} s"
+    )
     print(f"digest {result.digest}")
     print(failure_text(result) if result.broken else "all properties hold")
     return result.broken is not None

@@ -87,7 +87,16 @@ class SetClock:
 
 
 Fault = (
-    OneWayCut | Partition | Flapping | Storm | Crash | CrashAll | Kill | TakeImage | Clone | SetClock
+    OneWayCut
+    | Partition
+    | Flapping
+    | Storm
+    | Crash
+    | CrashAll
+    | Kill
+    | TakeImage
+    | Clone
+    | SetClock
 )
 
 

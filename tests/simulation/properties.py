@@ -78,7 +78,7 @@ class Judge:
             effects = node.core.step(inputs, now)
         except Violation:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever the core raises is a finding
+        except Exception as error:
             if node.honest:
                 raise self._broken(Property.CORE_ERROR, f"{node}: {error!r}") from error
             self._world.trace(node, f"liar's core raises {error!r}")
@@ -174,8 +174,9 @@ class Judge:
         ):
             wrong = "prev is not the event before it in the cord"
         elif any((a.author, a.journal) == (header.author, header.journal) for a in above[1:]) or (
-            header.seq == 1 and above and (above[0].author, above[0].journal) == (
-                header.author, header.journal)
+            header.seq == 1
+            and above
+            and (above[0].author, above[0].journal) == (header.author, header.journal)
         ):
             wrong = "a parent of its own cord"
         elif any(a.hlc >= header.hlc for a in above):
@@ -273,7 +274,9 @@ class Judge:
         ):
             raise self._broken(Property.READ_STAYS, f"{node}: {record.key} falls back")
         if record.read_seq > record.base_seq and record.read_id not in shadow.read:
-            raise self._broken(Property.READ_STAYS, f"{node}: {record.key} Read but not in the feed")
+            raise self._broken(
+                Property.READ_STAYS, f"{node}: {record.key} Read but not in the feed"
+            )
         shadow.branches[record.key] = record.copy()
 
     # --- what is said ---------------------------------------------------------------------------

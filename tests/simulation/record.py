@@ -102,7 +102,9 @@ class Record:
         self._invs_by_bytes: dict[bytes, Inv | None] = {}
         self._pending: dict[EventId, list[tuple[int, Inv, CordKey, int]]] = {}
         first = formats.genesis_epoch(formats.decode_genesis(genesis))
-        self._add_roster(Roster(1, first.policy, {int(no): key for no, key in first.members.items()}, 0), {})
+        self._add_roster(
+            Roster(1, first.policy, {int(no): key for no, key in first.members.items()}, 0), {}
+        )
 
     def _add_roster(self, roster: Roster, cut: dict[EventId, None]) -> None:
         roster.confirms = confirms_needed(roster.policy, len(roster.members))

@@ -171,7 +171,10 @@ class Registrar:
                 continue
             if not self._has_epoch(node, change.document.number - 1):
                 continue
-            if now_us - change.told_us.get(node.index, -US_PER_MS * RETRY_MS) < RETRY_MS * US_PER_MS:
+            if (
+                now_us - change.told_us.get(node.index, -US_PER_MS * RETRY_MS)
+                < RETRY_MS * US_PER_MS
+            ):
                 continue
             change.told_us[node.index] = now_us
             node.push(EpochClosed(change.close))
@@ -200,7 +203,10 @@ class Registrar:
             return
         document = formats.EpochDocument(
             **{
-                **{name: getattr(change.document, name) for name in change.document.__struct_fields__},
+                **{
+                    name: getattr(change.document, name)
+                    for name in change.document.__struct_fields__
+                },
                 "cut": cut.rows(),
                 "cut_hlc": cut.hlc,
             }

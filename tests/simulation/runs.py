@@ -70,7 +70,9 @@ class Run:
         for _ in range(count):
             name = f"n{len(world.nodes) + 1}"
             world.add_node(key_pair(name), name).start()
-        places = [n for n in world.nodes if n.index not in world.clones and n.index not in world.dead]
+        places = [
+            n for n in world.nodes if n.index not in world.clones and n.index not in world.dead
+        ]
         world.registrar.change(places)
 
     # --- the two phases -------------------------------------------------------------------------

@@ -82,7 +82,9 @@ class Speech:
     def _inv(self, node: SimNode, data: bytes) -> None:
         inv = self._record.read_inv(data)
         if inv is None:
-            raise Violation(Property.MESSAGE_LIMITS, f"{node} passes on a receipt that is not valid")
+            raise Violation(
+                Property.MESSAGE_LIMITS, f"{node} passes on a receipt that is not valid"
+            )
         signer_no = self._record.numbers.get(inv.signer, 0)
         if node.shadow.invs.get((signer_no, inv.number)) != inv.id:
             raise self._unheld(node, f"receipt {inv.number} of {signer_no}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from quipu.ledger.canonical import encode
 from quipu.ledger.effects import Effects
 from quipu.ledger.epochs import GENESIS_VERSION, Founder, Genesis
-from quipu.ledger.canonical import encode
 from quipu.ledger.inputs import Input
 from quipu.ledger.safeguards import ALL, Safeguards
 from quipu.ledger.signing import KeyPair
@@ -145,5 +145,3 @@ class World:
 
     def run_ms(self, duration_ms: int) -> None:
         self.scheduler.run_until(self.scheduler.now_us + duration_ms * US_PER_MS)
-
-

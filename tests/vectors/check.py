@@ -166,14 +166,14 @@ MESSAGES = {
         some(row(*PLACE, whole(), PREFIX), 256), whole(),
     ),
     4: row(
-        just(4), whole(), whole(), whole(), some(PREFIX, 64), whole(),
+        just(4), whole(), whole(), whole(), some(ID, 64), whole(),
         some(row(*PLACE, whole(), PREFIX, whole()), 4096),
         some(row(whole(U32, 1), whole(), PREFIX), 256), whole(), ID, PREFIX, whole(), flag,
     ),
     5: row(just(5), whole(), some(octets()), some(EVENT, 4096), some(ID, 256), flag),
     6: row(just(6), octets()),
 }  # fmt: skip
-MESSAGE_BYTES_MAX = {3: 64 * KIB, 4: 512 * KIB}
+MESSAGE_BYTES_MAX = {3: 64 * KIB}
 
 
 # --- bytes --------------------------------------------------------------------------------------

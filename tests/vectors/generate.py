@@ -285,7 +285,7 @@ def messages_of(world: World) -> dict[str, Message]:
             3,
             2,
             1,
-            [a1.id[:16]],
+            [a1.id],
             70,
             [SyncRow(1, JOURNAL, 2, a1.id[:16], 1), SyncRow(2, JOURNAL, 1, b1.id[:16], 0)],
             [ReceiptRow(2, inv.number, inv.id[:16])],

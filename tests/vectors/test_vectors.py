@@ -50,7 +50,8 @@ def test_the_same_vectors_are_made_again() -> None:
 
 
 def test_a_stranger_agrees() -> None:
-    program = "import runpy, sys; sys.modules['quipu'] = sys.modules['msgspec'] = None;" + (
+    program = (
+        "import runpy, sys; sys.modules['quipu'] = sys.modules['msgspec'] = None;"
         f"sys.argv = ['check']; runpy.run_path({str(FOLDER / 'check.py')!r}, run_name='__main__')"
     )
     done = subprocess.run(

@@ -112,5 +112,3 @@ class GhostReceipts(Liar):
             if self.dice.random() < 0.1:
                 rows[number] = (cord, Seq(seq + 1), EventId(self.dice.randbytes(32)))
         self.tell_all(InvMessage(self.receipt(rows).data))
-
-
