@@ -126,9 +126,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--jobs", type=int, default=2)
     out.add_argument("--verbose", action="store_true")
     out.set_defaults(command=command_ablation)
-    commands.add_parser("demo", help="a world told line by line").set_defaults(
-        command=command_demo
-    )
+    commands.add_parser("demo", help="a world told line by line").set_defaults(command=command_demo)
     commands.add_parser("cost", help="bytes and messages").set_defaults(command=command_cost)
     for name in ("table", "figures"):
         out = commands.add_parser(name, help="write the tables of docs/simulation.md")

@@ -101,5 +101,3 @@ def ablate_all(chosen: list[str], jobs: int) -> Iterator[Caught]:
         return
     with ProcessPoolExecutor(jobs) as pool:
         yield from pool.map(ablate, chosen)
-
-

@@ -76,11 +76,9 @@ SHAPES = ((3, 0), (10, 0), (32, 0), (32, 68))
 
 
 def table(shapes: tuple[tuple[int, int], ...] = SHAPES) -> list[str]:
-    lines = [
-        "| members | observers | events | event bytes / ((n-1) x encoded) | Inv messages an event |"
-        " n x (n + observers) | idle bytes a peer and period |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    heads = ["members", "observers", "events", "event bytes / ((n-1) x encoded)"]
+    heads += ["Inv messages an event", "n x (n + observers)", "idle bytes a peer and period"]
+    lines = [f"| {' | '.join(heads)} |", "|" + " ---: |" * len(heads)]
     for members, observers in shapes:
         c = measure(members, observers)
         lines.append(

@@ -30,9 +30,10 @@ def liar_rows() -> list[str]:
 
 def ablation_rows(jobs: int) -> list[str]:
     lines = ["| safeguard | caught by | seeds it took |", "| --- | --- | ---: |"]
-    for caught in ablation.ablate_all(ablation.names(), jobs):
-        lines.append(f"| {caught.safeguard} | {caught.broken or 'NOT CAUGHT'} | {caught.seeds} |")
-    return lines
+    return lines + [
+        f"| {caught.safeguard} | {caught.broken or 'NOT CAUGHT'} | {caught.seeds} |"
+        for caught in ablation.ablate_all(ablation.names(), jobs)
+    ]
 
 
 def seed_lines(seeds: int) -> list[str]:
@@ -44,8 +45,10 @@ def seed_lines(seeds: int) -> list[str]:
         failed += result.broken is not None
     cpu_s = (time.process_time() - started) / seeds
     return [
-        f"{seeds} seeds: {failed} failed, {steps // seeds} steps and {cpu_s:.2f} s of CPU each; "
-        f"the slowest was equal everywhere {worst_ms / 1000:.1f} s after healing."
+        (
+            f"{seeds} seeds: {failed} failed, {steps // seeds} steps and {cpu_s:.2f} s of CPU each; "
+            f"the slowest was equal everywhere {worst_ms / 1000:.1f} s after healing."
+        )
     ]
 
 
@@ -76,5 +79,3 @@ def write(jobs: int, seeds: int) -> int:
     ]
     DOCUMENT.write_text("\n".join(parts), encoding="utf-8")
     return any("NOT CAUGHT" in line for line in ablated)
-
-

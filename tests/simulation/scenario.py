@@ -200,9 +200,7 @@ def _losses(scenario: Scenario, rng: random.Random) -> None:
     """A lost disk whatever else there is: how a signer comes back among liars."""
     scenario.n = max(scenario.n, 4)
     node, at_ms = 0, rng.randrange(2_000, scenario.faults_ms)
-    scenario.faults.append(
-        (at_ms, f.Crash(node, CrashPoint.NOW, rng.randint(50, 3_000), f.WIPE))
-    )
+    scenario.faults.append((at_ms, f.Crash(node, CrashPoint.NOW, rng.randint(50, 3_000), f.WIPE)))
     scenario.losses += 1
 
 

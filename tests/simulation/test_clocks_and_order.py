@@ -23,7 +23,7 @@ def test_one_wrong_clock_holds_up_nobody(n: int, offset_ms: int) -> None:
 def test_a_clock_that_ran_ahead_alone(offset_ms: int) -> None:
     """What was stamped meanwhile waits for its time; the cords of all go on."""
     world = calm_world(3)
-    n1, n2, n3 = world.nodes
+    _n1, _n2, n3 = world.nodes
     isolate(world, n3)
     world.set_clock(n3, offset_ms, 0)
     world.run_ms(6_000)

@@ -1,4 +1,4 @@
-"""What naive exchange of leaves cannot repair, counted in round trips; and the price of idleness."""
+"""What naive exchange of leaves cannot repair, in counted round trips; and what idling costs."""
 
 import pytest
 

@@ -50,7 +50,7 @@ def test_what_was_in_flight_at_a_crash_becomes_read() -> None:
 
 def test_a_lost_disk_comes_back() -> None:
     world = calm_world(3)
-    n1, n2, n3 = world.nodes
+    n1, _n2, n3 = world.nodes
     made = [s for node in world.nodes for s in write(world, node, 10)]
     until(world, lambda: all_read(made, world.nodes), 1_000)
     n3.crash()
