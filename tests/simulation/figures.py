@@ -46,7 +46,7 @@ def seed_lines(seeds: int) -> list[str]:
     cpu_s = (time.process_time() - started) / seeds
     return [
         (
-            f"{seeds} seeds: {failed} failed, {steps // seeds} steps and {cpu_s:.2f} s of CPU each; "
+            f"{seeds} seeds: {failed} failed, {steps // seeds} steps, {cpu_s:.2f} s of CPU each; "
             f"the slowest was equal everywhere {worst_ms / 1000:.1f} s after healing."
         )
     ]
