@@ -138,12 +138,12 @@ def test_entry_is_read_alone(store: Store, cluster: MadeCluster) -> None:
     assert store.entry(written.event.id, -1) is None
 
 
-def test_leaf_hashes_at_hand_are_taken(store: Store, cluster: MadeCluster) -> None:
+def test_leaf_hashes_are_made_where_none_are_at_hand(store: Store, cluster: MadeCluster) -> None:
     entries = [entry_of("a"), entry_of("b"), entry_of("c")]
     written = cluster.write(1, (), entries)
-    leaves = b"".join(leaf_hash(entry) for entry in entries)
-    store.commit([StoreEvent(written.event, written.meta, leaves)])
-    assert store.event(written.event.id) == written.event
+    leaves = tuple(leaf_hash(entry) for entry in entries)
+    assert written.event.leaves == leaves
+    store.commit([StoreEvent(written.event._replace(leaves=()), written.meta)])
     assert [store.entry(written.event.id, index) for index in range(3)] == entries
 
 

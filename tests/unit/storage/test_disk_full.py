@@ -34,7 +34,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        subprocess.run(["umount", str(path)], check=True)
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 def _large(cluster: MadeCluster) -> StoreEvent:
