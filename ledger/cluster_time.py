@@ -13,7 +13,8 @@ class ClusterTime:
         self._heard: dict[NodeNo, Now] = {}  # a member's wall clock, and when it was heard
 
     def hear(self, member: NodeNo, wall_ms: int, now: Now) -> None:
-        self._heard[member] = Now(wall_ms, now.monotonic_ms)
+        if wall_ms <= limits.WALL_MS_MAX:
+            self._heard[member] = Now(wall_ms, now.monotonic_ms)
 
     def now_ms(self, now: Now) -> int:
         clocks = [now.wall_ms]

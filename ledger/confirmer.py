@@ -6,15 +6,11 @@ against it; nothing before its time; nothing above a cut of an author who left. 
 
 from dataclasses import dataclass, field
 
-from quipu.ledger import inv, limits, signing
-from quipu.ledger.convictions import Convictions
-from quipu.ledger.dag import Dag
+from quipu.ledger import inv, limits
 from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta
 from quipu.ledger.history import BranchRecord
-from quipu.ledger.past import Past
-from quipu.ledger.receipts import Receipts
-from quipu.ledger.safeguards import Safeguards
+from quipu.ledger.known import Known
 from quipu.ledger.words import (
     HLC_SHIFT,
     BranchKey,
@@ -48,79 +44,77 @@ class Confirmer:
     """Invariant: `signed_seq` of a branch only grows, and of two branches of a cord at most one
     is signed above what they share."""
 
-    key: signing.KeyPair
-    cluster_id: bytes
-    dag: Dag
-    past: Past
-    receipts: Receipts
-    convictions: Convictions
-    guards: Safeguards
+    known: Known
     last_number: InvNumber = InvNumber(0)
     sealed: bytes = b""  # the CLOSE that was sealed; nothing is signed until the epoch opens
     owes_first: bool = False  # the first Inv of an epoch covers all that is held
     not_due_ms: int | None = None  # when to look again at what waits for its time
     _pending: dict[BranchKey, None] = field(default_factory=dict)
+    _not_due: dict[BranchKey, None] = field(default_factory=dict)  # has events ahead of their time
+    _open: dict[Cord, None] = field(default_factory=dict)  # all that are; some may have closed
     _next_ms: int = 0
 
     def consider(self, key: BranchKey) -> None:
         self._pending[key] = None
+        self._open[key.cord] = None
 
     def consider_all(self) -> None:
-        self._pending.update(dict.fromkeys(self.dag.branches))
+        self._pending.update(dict.fromkeys(self.known.dag.branches))
+        self._open.update(dict.fromkeys(self.known.dag.cords))
 
     @property
     def deadline_ms(self) -> int | None:
-        waits = [self._next_ms] if self._pending_beyond_time() or self.owes_first else []
+        waits = [self._next_ms] if self._pending or self.owes_first else []
         if self.not_due_ms is not None:
             waits.append(self.not_due_ms)
         return min(waits, default=None)
 
-    def _pending_beyond_time(self) -> bool:
-        return bool(self._pending) and self.not_due_ms is None
-
     # --- what may be signed ---------------------------------------------------------------------
-    def signable_seq(self, record: BranchRecord, grounds: Grounds) -> Seq:
-        """The highest seq of this branch that this node may acknowledge now."""
+    def signable_seq(
+        self, record: BranchRecord, grounds: Grounds, opening: dict[Cord, None]
+    ) -> Seq:
+        """The highest seq of this branch that this node may acknowledge now; `opening` are the
+        cords that get their first receipt in this turn."""
         author = record.key.author_no
         upto = record.held_seq
         if author not in grounds.epoch.members:
             upto = min(upto, record.cut_seq)
-        if self.guards.one_id_per_slot:
+        if self.known.guards.one_id_per_slot:
             upto = min(upto, self._unrivalled_seq(record, grounds.me))
-        if self.guards.conviction_ends_cord:
+        if self.known.guards.conviction_ends_cord:
             upto = min(upto, self._unconvicted_seq(record, grounds))
-        if not record.signed_seq and self._is_journal_too_many(record):
+        if not record.signed_seq and self._is_journal_too_many(record, opening):
             upto = Seq(0)
-        if self.guards.receipts_wait_due:
+        if self.known.guards.receipts_wait_due:
             upto = self._due_seq(record, upto, grounds)
         return max(record.signed_seq, upto)
 
     def _unrivalled_seq(self, record: BranchRecord, me: NodeNo) -> Seq:
-        if self.receipts.names_cord(record.key.cord, me):
+        if self.known.receipts.names_cord(record.key.cord, me):
             return Seq(0)  # this node once signed an event of the cord that it does not hold now
         upto = record.held_seq
-        for other in self.dag.cords[record.key.cord]:
+        for other in self.known.dag.cords[record.key.cord]:
             if other is record:
                 continue
-            shared = self.dag.shared_seq(record, other)
+            shared = self.known.dag.shared_seq(record, other)
             if other.signed_seq > shared:
                 upto = min(upto, shared)
         return upto
 
     def _unconvicted_seq(self, record: BranchRecord, grounds: Grounds) -> Seq:
         author = grounds.epoch.members.get(record.key.author_no)
-        conviction = self.convictions.of_author(author) if author else None
+        conviction = self.known.convictions.of_author(author) if author else None
         if conviction is None:
             return record.held_seq
         return Seq(conviction.seq - 1) if conviction.journal == record.key.journal else Seq(0)
 
-    def _is_journal_too_many(self, record: BranchRecord) -> bool:
+    def _is_journal_too_many(self, record: BranchRecord, opening: dict[Cord, None]) -> bool:
         signed = [
             cord
-            for cord, branches in self.dag.cords.items()
+            for cord, branches in self.known.dag.cords.items()
             if cord.author_no == record.key.author_no
             and cord != record.key.cord
-            and any(branch.signed_seq > branch.cut_seq for branch in branches)
+            and (cord in opening or any(branch.signed_seq > branch.cut_seq for branch in branches))
         ]
         return len(signed) >= limits.JOURNALS_SIGNED_MAX
 
@@ -138,13 +132,13 @@ class Confirmer:
         wait_ms = (self._hlc_at(record, high) - grounds.due_until) >> HLC_SHIFT
         again_ms = grounds.now.monotonic_ms + min(max(wait_ms, 1), NOT_DUE_RETRY_MS)
         self.not_due_ms = min(self.not_due_ms or again_ms, again_ms)
-        self._pending[record.key] = None
+        self._not_due[record.key] = None
         return low
 
     def _hlc_at(self, record: BranchRecord, seq: Seq) -> Hlc:
         if seq == record.held_seq:
             return record.held_hlc
-        return self.past.held(self.dag.id_on(record, seq)).hlc
+        return self.known.past.held(self.known.dag.id_on(record, seq)).hlc
 
     # --- signing --------------------------------------------------------------------------------
     def sign(self, grounds: Grounds) -> list[inv.Inv]:
@@ -175,19 +169,22 @@ class Confirmer:
 
     def take_over(self, meta: EventMeta) -> None:
         """An own receipt from before a loss: it binds like any other."""
-        self._sign_upto(self.dag.branches[meta.branch], meta.seq)
+        self._sign_upto(self.known.dag.branches[meta.branch], meta.seq)
 
     def _rising(self, grounds: Grounds) -> list[tuple[BranchRecord, Seq]]:
-        pending, self._pending, self.not_due_ms = sorted(self._pending), {}, None
+        pending = sorted(self._pending | self._not_due)
+        self._pending, self._not_due, self.not_due_ms = {}, {}, None
         rising: list[tuple[BranchRecord, Seq]] = []
+        opening: dict[Cord, None] = {}
         for key in pending:
-            record = self.dag.branches[key]
-            seq = self.signable_seq(record, grounds)
+            record = self.known.dag.branches[key]
+            seq = self.signable_seq(record, grounds, opening)
             if seq > record.signed_seq and seq > record.base_seq:
                 rising.append((record, seq))
+                opening[key.cord] = None
         by_cord: dict[Cord, tuple[BranchRecord, Seq]] = {}
         for record, seq in rising:  # of two new branches the one that was stored first
-            if self.guards.one_id_per_slot:
+            if self.known.guards.one_id_per_slot:
                 by_cord.setdefault(record.key.cord, (record, seq))
             else:
                 by_cord[record.key.cord] = (record, seq)
@@ -195,11 +192,11 @@ class Confirmer:
         return list(by_cord.values())
 
     def _sign_upto(self, record: BranchRecord, seq: Seq) -> None:
-        for branch, upto in self.dag.line(record):
+        for branch, upto in self.known.dag.line(record):
             reached = min(seq, upto)
             if branch.signed_seq < reached:
                 branch.signed_seq = reached
-                self.dag.changed[branch.key] = branch
+                self.known.dag.changed[branch.key] = branch
 
     def _strides(self, rising: list[tuple[BranchRecord, Seq]], grounds: Grounds) -> list[inv.Inv]:
         """A row that rises far gets kept Invs in between, so that a proof needs few headers."""
@@ -208,7 +205,7 @@ class Confirmer:
         invs: list[inv.Inv] = []
         for step in range(1, steps + 1):
             rows = [
-                (r.key.cord, s, self.dag.id_on(r, s))
+                (r.key.cord, s, self.known.dag.id_on(r, s))
                 for r, seq in rising
                 if (s := Seq(r.signed_seq + step * stride)) < seq
             ]
@@ -216,29 +213,39 @@ class Confirmer:
         return invs
 
     def _open_rows(self, grounds: Grounds, everything: bool) -> list[Row]:
+        """`everything`: all that was acknowledged above the last cut."""
         rows: list[Row] = []
-        for cord, branches in sorted(self.dag.cords.items()):
-            signed = [b for b in branches if b.signed_seq > b.base_seq]
+        for cord in sorted(self.known.dag.cords if everything else self._open):
+            signed = [b for b in self.known.dag.cords[cord] if b.signed_seq > b.base_seq]
             if not signed:
                 continue
             record = max(signed, key=lambda b: (b.signed_seq, -b.key.number))
-            if everything:
-                is_open = record.signed_seq > record.cut_seq
-            else:
-                is_open = (
-                    cord.journal == self.dag.newest_journal[cord.author_no]
-                    or record.signed_seq > record.read_seq
-                    or grounds.now.wall_ms - record.moved_ms <= limits.CORD_OPEN_MS
-                )
-            if is_open:
-                rows.append((cord, record.signed_seq, self.dag.id_on(record, record.signed_seq)))
+            if everything and record.signed_seq > record.cut_seq:
+                pass
+            elif not self._is_open(record, grounds.now):
+                self._open.pop(cord, None)
+                continue
+            rows.append((cord, record.signed_seq, self.known.dag.id_on(record, record.signed_seq)))
         return rows[: limits.INV_ROWS_MAX]
+
+    def _is_open(self, record: BranchRecord, now: Now) -> bool:
+        """The newest journal of its author, or not Read yet, or moved lately."""
+        return (
+            record.key.journal == self.known.dag.newest_journal[record.key.author_no]
+            or record.signed_seq > record.read_seq
+            or now.wall_ms - record.moved_ms <= limits.CORD_OPEN_MS
+        )
 
     def _build(self, rows: list[Row], grounds: Grounds, close: bytes | None = None) -> inv.Inv:
         number = max(self.last_number + 1, hlc_at(grounds.now.wall_ms))
-        if not self.guards.inv_numbers_rise:
+        if not self.known.guards.inv_numbers_rise:
             number = hlc_at(grounds.now.wall_ms)
         self.last_number = InvNumber(number)
         return inv.build_inv(
-            self.key, self.cluster_id, grounds.epoch.number, self.last_number, rows, close
+            self.known.key,
+            self.known.cluster_id,
+            grounds.epoch.number,
+            self.last_number,
+            rows,
+            close,
         )

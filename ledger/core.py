@@ -6,8 +6,8 @@ one transaction, and speaks the others after it. The parts never call the core.
 
 from dataclasses import dataclass
 
-from quipu.ledger import limits, signing
 from quipu.ledger import inv as invs
+from quipu.ledger import signing
 from quipu.ledger.admission import Admission, Placed
 from quipu.ledger.author import Author
 from quipu.ledger.cluster_time import ClusterTime
@@ -42,6 +42,7 @@ from quipu.ledger.inputs import (
     PeerLost,
 )
 from quipu.ledger.intake import Intake
+from quipu.ledger.known import Known
 from quipu.ledger.messages import (
     Answer,
     EventBytes,
@@ -66,6 +67,10 @@ from quipu.ledger.turn import Turn
 from quipu.ledger.waiting import WaitingRoom
 from quipu.ledger.words import Cord, EpochNo, EventId, Journal, NodeId, NodeNo, Now, Seq, hlc_at
 
+# The last Inv of a turn by signer and by the peer that brought it: nothing is verified yet, so
+# what one peer says in another's name must not hide what that one says itself.
+Heard = dict[tuple[NodeId, NodeId], invs.Inv]
+
 
 @dataclass(frozen=True, slots=True)
 class CoreConfig:
@@ -83,54 +88,23 @@ class Core:
         guards = config.safeguards
         self.epochs = Epochs.from_genesis(config.genesis)
         cut_rows = [row for document, _ in saved.epochs for row in self.epochs.open(document)[1]]
-        cluster_id = self.epochs.cluster_id
-        self.past = Past(history)
-        self.dag = Dag(self.past, saved.branches, cluster_id, guards)
-        self.receipts = Receipts(saved.signers, guards)
-        held = [check_proof(proof, cluster_id, config.verify) for proof in saved.proofs]
-        self.convictions = Convictions(held)
-        self.confirmer = Confirmer(
-            config.key, cluster_id, self.dag, self.past, self.receipts, self.convictions, guards
-        )
-        self.author = Author(
-            config.key,
-            cluster_id,
-            self.dag,
-            self.past,
-            guards,
-            config.entropy,
-            max(saved.newest_journal_own, self.dag.newest_journal.get(self.me, Journal(0))),
-        )
+        self.known = self._recall(saved, history)
+        self.past, self.dag = self.known.past, self.known.dag
+        self.receipts, self.convictions = self.known.receipts, self.known.convictions
+        self.confirmer = Confirmer(self.known)
+        newest = max(saved.newest_journal_own, self.dag.newest_journal.get(self.me, Journal(0)))
+        self.author = Author(self.known, config.entropy, newest)
         self.fetch = Fetch(guards)
         self.sync = Sync(self.dag, self.receipts)
         self.resend = Resend(config.key.node_id)
-        admission = Admission(
-            cluster_id,
-            self.epochs,
-            self.dag,
-            self.past,
-            self.receipts,
-            self.convictions,
-            config.verify,
-            guards,
-            {},
-        )
         self.intake = Intake(
-            config.key.node_id,
-            cluster_id,
-            self.epochs,
-            self.past,
-            self.dag,
-            self.receipts,
-            self.convictions,
+            self.known,
             self.confirmer,
-            admission,
+            Admission(self.known, {}),
             WaitingRoom(guards),
             self.fetch,
             self.sync,
             self.resend,
-            config.verify,
-            guards,
         )
         self.recovery = Recovery(
             (saved.recovering or config.key_existed) and guards.restore_guard, now
@@ -146,9 +120,25 @@ class Core:
         self._saved_state = (saved.newest_journal_own, saved.recovering)
         self._deadline_ms: int | None = now.monotonic_ms
 
+    def _recall(self, saved: Saved, history: History) -> Known:
+        verify, guards = self.config.verify, self.config.safeguards
+        cluster_id = self.epochs.cluster_id
+        past = Past(history)
+        held = [check_proof(proof, cluster_id, verify) for proof in saved.proofs]
+        return Known(
+            self.config.key,
+            verify,
+            guards,
+            self.epochs,
+            past,
+            Dag(past, saved.branches, cluster_id, guards),
+            Receipts(saved.signers, guards),
+            Convictions(held),
+        )
+
     @property
     def me(self) -> NodeNo:
-        return self.epochs.node_numbers.get(self.config.key.node_id, NodeNo(0))
+        return self.known.me
 
     def next_deadline(self) -> int | None:
         """The monotonic millisecond at which `step` wants to be called even without inputs."""
@@ -161,10 +151,10 @@ class Core:
         if self._is_new:
             self._is_new = False
             self._resume(turn)
-        heard: dict[NodeId, tuple[invs.Inv, NodeId]] = {}
+        heard: Heard = {}
         for given in inputs:
             self._route(given, heard, turn)
-        for inv, peer in heard.values():
+        for (_, peer), inv in heard.items():
             self._take_inv(inv, peer, False, turn)
         self._write(turn)
         self._sign(turn)
@@ -202,9 +192,7 @@ class Core:
             if branch.held_seq > branch.read_seq:
                 self.resend.note(branch, turn.now)
 
-    def _route(
-        self, given: Input, heard: dict[NodeId, tuple[invs.Inv, NodeId]], turn: Turn
-    ) -> None:
+    def _route(self, given: Input, heard: Heard, turn: Turn) -> None:
         match given:
             case EntriesSubmitted():
                 self._submit(given, turn)
@@ -225,18 +213,16 @@ class Core:
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
 
-    def _hear(
-        self, peer: NodeId, data: bytes, heard: dict[NodeId, tuple[invs.Inv, NodeId]], turn: Turn
-    ) -> None:
+    def _hear(self, peer: NodeId, data: bytes, heard: Heard, turn: Turn) -> None:
         message = decode_message(data)
         match message:
             case EventMessage(event):
                 self._take_event(event, peer, False, turn)
             case InvMessage(inv_bytes):
                 inv = invs.decode_inv(inv_bytes)
-                known = heard.get(inv.signer)
-                if known is None or known[0].number < inv.number:  # the last of a turn will do
-                    heard[inv.signer] = (inv, peer)
+                known = heard.get((inv.signer, peer))
+                if known is None or known.number < inv.number:  # the last of a turn will do
+                    heard[inv.signer, peer] = inv
             case GetData():
                 turn.send(peer, self._serve.answer(message))
             case SyncEvent():
@@ -273,6 +259,7 @@ class Core:
         if request is None:
             turn.note(peer, Reason.UNREQUESTED)
             return
+        before = len(turn.durable) + len(self.dag.changed)
         for data in answer.invs:
             try:
                 inv = invs.decode_inv(data)
@@ -280,13 +267,15 @@ class Core:
                 turn.refuse(peer, refusal)
                 continue
             self._take_inv(inv, peer, True, turn)
-        count = 0
         for event in answer.events:
             try:
-                count += self._take_event(event, peer, True, turn)
+                self._take_event(event, peer, True, turn)
             except Refused as refusal:
                 turn.refuse(peer, refusal)
-        self.exchange.answered(peer, request, count > 0 or bool(answer.invs), turn)
+        is_progress = len(turn.durable) + len(self.dag.changed) > before
+        if answer.more and is_progress:
+            self.fetch.has_more(peer, request)
+        self.exchange.answered(peer, request, is_progress, turn)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
         if not self.exchange.hear(peer, message, turn):
@@ -331,23 +320,15 @@ class Core:
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
         try:
-            if not submission.entries or len(submission.entries) > limits.EVENT_ENTRIES_MAX:
-                raise Refused(Reason.BAD_BODY, f"{len(submission.entries)} entries")
-            for entry in submission.entries:
-                decode_entry(entry)
-            size = sum(map(len, submission.entries)) + 8 * len(submission.entries)
-            if size > limits.EVENT_BYTES_MAX:
-                raise Refused(Reason.TOO_LARGE, f"{size} bytes, one event holds 4 MiB")
-            if self.author.is_backlogged():
-                raise Refused(Reason.UNREAD_BACKLOG)
             if self.me not in self.epochs.newest.members:
                 raise Refused(Reason.NOT_A_MEMBER, "this node may not write")
             if self.me not in self.epochs.by_number[self._write_epoch].members:
                 raise Refused(Reason.CATCHING_UP)
+            for entry in submission.entries:
+                decode_entry(entry)
+            self.author.submit(submission)
         except Refused as refusal:
             turn.say(EntriesRefused(submission.ticket, refusal.reason, refusal.detail))
-        else:
-            self.author.submit(submission)
 
     def _write(self, turn: Turn) -> None:
         while batch := self.author.take_batch():

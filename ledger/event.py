@@ -4,8 +4,8 @@ Well-formed is a function of bytes, ancestors and epoch document; the last two a
 `dag`. A node passes its own event through the same functions before it makes it durable.
 """
 
+import itertools
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -59,6 +59,7 @@ class SignedEvent(NamedTuple):
     header_bytes: bytes
     signature: bytes
     body: bytes
+    leaves: tuple[bytes, ...] = ()  # leaf hashes of the entries, where somebody has made them
 
     @property
     def size(self) -> int:
@@ -113,7 +114,7 @@ def decode_header(header_bytes: bytes) -> Header:
     parents = header.parents
     if len(parents) > limits.PARENTS_MAX:
         refuse(Reason.BAD_PARENTS, f"{len(parents)} parents")
-    if any(a >= b for a, b in pairwise(parents)):
+    if any(a >= b for a, b in itertools.pairwise(parents)):
         refuse(Reason.BAD_PARENTS, "not sorted and unique")
     if header.prev in parents:
         refuse(Reason.BAD_PARENTS, "prev among the parents")
@@ -126,16 +127,22 @@ def decode_header(header_bytes: bytes) -> Header:
 
 def decode_body(header: Header, body: bytes) -> list[bytes]:
     """The entries' canonical bytes, checked against the header and each other."""
+    return _decode_body(header, body)[0]
+
+
+def _decode_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ...]]:
+    """The same, and the leaf hashes that this has cost."""
     if len(body) != header.body_size:
         refuse(Reason.BAD_BODY, f"{len(body)} bytes, the header says {header.body_size}")
     entries = _bodies.decode(body)
     if len(entries) != header.entry_count:
         refuse(Reason.BAD_BODY, f"{len(entries)} entries, the header says {header.entry_count}")
-    if merkle.root_of([merkle.leaf_hash(entry) for entry in entries]) != header.entries_root:
+    leaves = merkle.leaf_hashes(entries)
+    if merkle.root_of(leaves) != header.entries_root:
         refuse(Reason.BAD_ROOT)
     for entry in entries:
         decode_entry(entry)
-    return entries
+    return entries, leaves
 
 
 def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEvent:
@@ -143,8 +150,8 @@ def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEv
     header = decode_header(header_bytes)
     if len(signature) != signing.SIGNATURE_BYTES:
         refuse(Reason.MALFORMED, f"signature of {len(signature)} bytes")
-    decode_body(header, body)
-    return SignedEvent(event_id(header_bytes), header, header_bytes, signature, body)
+    _, leaves = _decode_body(header, body)
+    return SignedEvent(event_id(header_bytes), header, header_bytes, signature, body, leaves)
 
 
 def meta_of(event: SignedEvent, author_no: NodeNo, branch_number: int) -> EventMeta:
@@ -177,6 +184,7 @@ class Place(NamedTuple):
 
 def build_event(key: signing.KeyPair, place: Place, entries: Sequence[bytes]) -> SignedEvent:
     body = encode(entries)
+    leaves = merkle.leaf_hashes(entries)
     header = Header(
         version=EVENT_VERSION,
         cluster_id=place.cluster_id,
@@ -191,11 +199,12 @@ def build_event(key: signing.KeyPair, place: Place, entries: Sequence[bytes]) ->
         kind=KIND_ENTRIES,
         entry_count=len(entries),
         body_size=len(body),
-        entries_root=merkle.root_of([merkle.leaf_hash(entry) for entry in entries]),
+        entries_root=merkle.root_of(leaves),
     )
     header_bytes = encode(header)
     identity = event_id(header_bytes)
-    return SignedEvent(identity, header, header_bytes, key.sign(signed_part(identity)), body)
+    signature = key.sign(signed_part(identity))
+    return SignedEvent(identity, header, header_bytes, signature, body, leaves)
 
 
 def has_valid_signature(event: SignedEvent, verify: signing.Verifier) -> bool:

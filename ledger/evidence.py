@@ -49,9 +49,9 @@ class Conviction(NamedTuple):
     data: bytes
 
     @property
-    def rank(self) -> tuple[int, int, bytes, bytes]:
-        """The least is kept."""
-        return (self.journal, self.seq, self.low, self.high)
+    def rank(self) -> tuple[int, int, bytes, bytes, bytes]:
+        """The least is kept; of two that prove the same, the one of lesser bytes."""
+        return (self.journal, self.seq, self.low, self.high, self.data)
 
 
 Proof = AuthorProof | SignerProof

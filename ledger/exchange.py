@@ -11,6 +11,7 @@ from quipu.ledger.fetch import Request, Wants
 from quipu.ledger.gaps import Gaps
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.intake import Intake
+from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.messages import (
     EventMessage,
     EvidenceMessage,
@@ -24,7 +25,7 @@ from quipu.ledger.recovery import Recovery
 from quipu.ledger.safeguards import Safeguards
 from quipu.ledger.sync import PeerView
 from quipu.ledger.turn import Turn
-from quipu.ledger.words import BranchKey, EventId, InvNumber, NodeId, Now, Seq
+from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, InvNumber, NodeId, Now, Seq
 
 
 class Exchange:
@@ -38,7 +39,7 @@ class Exchange:
 
     # --- peers ----------------------------------------------------------------------------------
     def connect(self, peer: NodeId) -> None:
-        if len(self._sync_ms) < limits.PEERS_MAX and peer != self._intake.node_id:
+        if len(self._sync_ms) < limits.PEERS_MAX and peer != self._intake.known.node_id:
             self._intake.sync.connect(peer)
             self._sync_ms[peer] = 0
 
@@ -50,7 +51,7 @@ class Exchange:
 
     def fan_out(self, identity: EventId, members: list[NodeId]) -> list[NodeId]:
         """To every member of a small roster; of a large one to a few, other ones each time."""
-        if len(self._intake.epochs.newest.members) <= limits.FANOUT_ALL_MAX:
+        if len(self._intake.known.epochs.newest.members) <= limits.FANOUT_ALL_MAX:
             return members
         ranked = sorted(members, key=lambda member: sha256(identity + member).digest())
         return ranked[: limits.FANOUT_ABOVE]
@@ -59,39 +60,43 @@ class Exchange:
         """A peer sends what is held here already: it may have missed the receipt."""
         now_ms = turn.now.monotonic_ms
         last_ms = self._repeated.get(peer)
-        own = self._intake.receipts.newest.get(self._intake.me)
+        own = self._intake.known.receipts.newest.get(self._intake.known.me)
         if own is None or (last_ms is not None and now_ms - last_ms < limits.RELAY_AFTER_MS):
             return
-        data = self._intake.past.inv(self._intake.me, own.number)
-        if data is not None:
+        data = self._intake.known.past.inv(self._intake.known.me, own.number)
+        if data is not None and self._holds_all(decode_inv(data)):
             self._repeated[peer] = now_ms
             turn.send(peer, InvMessage(data))
+
+    def _holds_all(self, inv: Inv) -> bool:
+        """A receipt from before the loss of a disk may name what has not come back yet."""
+        return all(self._intake.known.past.meta(EventId(row.id)) is not None for row in inv.rows)
 
     # --- SyncEvent ------------------------------------------------------------------------------
     def hear(self, peer: NodeId, message: SyncEvent, turn: Turn) -> bool:
         """False for a SyncEvent that came late or twice."""
         sync = self._intake.sync
-        if not sync.hear(peer, message, self._intake.epochs.newest_hash, turn.now):
+        if not sync.hear(peer, message, self._intake.known.epochs.newest_hash, turn.now):
             return False
         view = sync.views[peer]
         self._listen(peer, view)
-        if message.proofs != self._intake.convictions.digest:
-            for held in self._intake.convictions.all():
+        if message.proofs != self._intake.known.convictions.digest:
+            for held in self._intake.known.convictions.all():
                 turn.send(peer, EvidenceMessage(held.data))
         due_ms = turn.now.monotonic_ms + limits.SYNC_DIFFERENCE_AGE_MS
         if self._guards.behind_asks:
             for leaf in view.leaves:
-                if self._intake.past.meta(leaf) is None:
+                if self._intake.known.past.meta(leaf) is None:
                     self._intake.fetch.want(leaf, peer, due_ms)
         return True
 
     def _listen(self, peer: NodeId, view: PeerView) -> None:
         """Before this node signs: does the peer hold receipts of this node's that it lacks?"""
         intake = self._intake
-        member = intake.epochs.newest.numbers.get(peer)
+        member = intake.known.epochs.newest.numbers.get(peer)
         if member is None or view.recovering or self._recovery.may_sign or not view.heard:
             return
-        is_ahead = view.receipts.get(intake.me, InvNumber(0)) > intake.confirmer.last_number
+        is_ahead = view.receipts.get(intake.known.me, InvNumber(0)) > intake.confirmer.last_number
         if self._recovery.is_recovering or is_ahead:
             if member not in self._recovery.told:
                 view.ask_ms = 0
@@ -106,9 +111,9 @@ class Exchange:
             self._sync_ms[peer] = turn.now.monotonic_ms + limits.SYNC_INTERVAL_MS
             message = intake.sync.tell(
                 peer,
-                intake.epochs.newest.number,
-                intake.epochs.newest_hash,
-                intake.convictions.digest,
+                intake.known.epochs.newest.number,
+                intake.known.epochs.newest_hash,
+                intake.known.convictions.digest,
                 self._recovery.is_recovering,
                 turn.now,
             )
@@ -119,11 +124,15 @@ class Exchange:
         view = self._intake.sync.views[peer]
         if is_progress:
             view.ask_ms = turn.now.monotonic_ms
-        member = self._intake.epochs.newest.numbers.get(peer)
-        asked_own = any(want.signer_no == self._intake.me for want in request.wants.invs)
-        if self._recovery.is_recovering and asked_own and member is not None:
-            if not view.recovering:
-                self._recovery.tell(member)
+        member = self._intake.known.epochs.newest.numbers.get(peer)
+        if member is not None and self._was_told_all(request) and not view.recovering:
+            self._recovery.tell(member)
+
+    def _was_told_all(self, request: Request) -> bool:
+        """The newest Inv of this node's own says enough while it listens; one that is recovering
+        needs all of them, for the newest has no row for a cord at rest."""
+        own = [want for want in request.wants.invs if want.signer_no == self._intake.known.me]
+        return any(want.number == 0 or not self._recovery.is_recovering for want in own)
 
     def _ask(self, turn: Turn) -> None:
         intake = self._intake
@@ -144,24 +153,24 @@ class Exchange:
             return Wants()
         view.ask_ms = None
         taken = intake.fetch.taken()
-        wants = self._gaps.of_view(view, intake.epochs.node_ids, taken)
+        wants = self._gaps.of_view(view, intake.known.epochs.node_ids, taken)
         rows = [(*place, identity) for identity, place in intake.admission.cut_wanted.items()]
         room = limits.GET_RANGES_MAX - len(wants.ranges)
         if self._guards.behind_asks:
             wants.ranges += self._gaps.of_cut(rows, taken)[:room]
-        member = intake.epochs.newest.numbers.get(peer)
-        if self._recovery.is_recovering and member is not None and not view.recovering:
-            if member not in self._recovery.told:
-                wants.invs.append(InvWant(intake.me, 0))
+        member = intake.known.epochs.newest.numbers.get(peer)
+        may_tell = member is not None and intake.known.me != NOT_A_MEMBER and not view.recovering
+        if self._recovery.is_recovering and may_tell and member not in self._recovery.told:
+            wants.invs.append(InvWant(intake.known.me, 0))
         return wants
 
     # --- Unread events again --------------------------------------------------------------------
     def _send_again(self, turn: Turn, members: list[NodeId]) -> None:
         intake = self._intake
-        for key, is_relay in intake.resend.due(intake.dag.branches, turn.now):
+        for key, is_relay in intake.resend.due(intake.known.dag.branches, turn.now):
             if not self._guards.resend_unread:
                 continue
-            record = intake.dag.branches[key]
+            record = intake.known.dag.branches[key]
             if record.held_hlc > turn.due_until or self._is_convicted(key):
                 continue
             for member in members:
@@ -171,11 +180,11 @@ class Exchange:
                     self._send_branch(member, record, turn)
 
     def _is_convicted(self, key: BranchKey) -> bool:
-        author = self._intake.epochs.node_ids.get(key.author_no)
-        return author is not None and self._intake.convictions.of_author(author) is not None
+        author = self._intake.known.epochs.node_ids.get(key.author_no)
+        return author is not None and self._intake.known.convictions.of_author(author) is not None
 
     def _lacks(self, member: NodeId, record: BranchRecord) -> bool:
-        number = self._intake.epochs.newest.numbers[member]
+        number = self._intake.known.epochs.newest.numbers[member]
         if number == record.key.author_no:
             return False
         if record.receipts.get(number, (0, 0))[0] >= record.held_seq:
@@ -188,30 +197,30 @@ class Exchange:
     ) -> bool:
         intake = self._intake
         author_no = record.key.author_no
-        if author_no == intake.me:
+        if author_no == intake.known.me:
             return not is_relay
-        author = intake.epochs.node_ids.get(author_no)
+        author = intake.known.epochs.node_ids.get(author_no)
         if not is_relay:
             return author not in members
         holders = [
-            (number, intake.epochs.newest.members[number])
+            (number, intake.known.epochs.newest.members[number])
             for number, (seq, _) in sorted(record.receipts.items())
             if number != author_no
             and seq >= record.held_seq
-            and number in intake.epochs.newest.members
+            and number in intake.known.epochs.newest.members
         ]
-        to = intake.epochs.newest.numbers[member]
+        to = intake.known.epochs.newest.numbers[member]
         return intake.resend.is_my_part(to, holders, record.held_seq)
 
     def _send_branch(self, member: NodeId, record: BranchRecord, turn: Turn) -> None:
         intake = self._intake
-        number = intake.epochs.newest.numbers[member]
+        number = intake.known.epochs.newest.numbers[member]
         seq = max(record.receipts.get(number, (0, 0))[0], record.read_seq, record.base_seq)
         budget = limits.RESEND_BYTES_MAX
         upto = min(record.held_seq, seq + limits.RESEND_EVENTS_MAX)
         while seq < upto and budget > 0:
             seq += 1
-            event = intake.past.event(intake.dag.id_on(record, Seq(seq)))
+            event = intake.known.past.event(intake.known.dag.id_on(record, Seq(seq)))
             if event is None:
                 return
             budget -= event.size
@@ -219,9 +228,9 @@ class Exchange:
 
     # --- the turn -------------------------------------------------------------------------------
     def speak(self, turn: Turn, members: list[NodeId]) -> None:
-        for cord in self._intake.dag.rows_changed:
+        for cord in self._intake.known.dag.rows_changed:
             self._intake.sync.cord_changed(cord)
-        self._intake.dag.rows_changed.clear()
+        self._intake.known.dag.rows_changed.clear()
         self._send_again(turn, members)
         self._ask(turn)
         self._tell(turn)

@@ -158,7 +158,18 @@ class Fetch:
         self._failures.pop(peer, None)
         return request
 
+    def has_more(self, peer: NodeId, request: Request) -> None:
+        """The answer was full: what is still wanted may be asked of the same peer once more."""
+        for identity in request.ids:
+            if identity in self.wanted:
+                self.wanted[identity].asked.pop(peer, None)
+
     def next_deadline(self, now: Now) -> int | None:
-        waits = [w.not_before_ms for w in self.wanted.values() if not w.in_flight]
+        # What is due and was not asked for just now waits for a peer: an answer, or a connection.
+        waits = [
+            want.not_before_ms
+            for want in self.wanted.values()
+            if not want.in_flight and want.not_before_ms > now.monotonic_ms
+        ]
         waits += [r.expires_ms if r.retried else r.retry_ms for r in self._requests.values()]
         return min(waits, default=None)

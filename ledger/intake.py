@@ -7,23 +7,18 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from quipu.ledger import inv as invs
-from quipu.ledger import limits, signing
+from quipu.ledger import limits
 from quipu.ledger.admission import Admission, Circumstances, Placed, Verdict
 from quipu.ledger.confirmer import Confirmer
-from quipu.ledger.convictions import Convictions
-from quipu.ledger.dag import Dag
 from quipu.ledger.double_signing import prove_signer
 from quipu.ledger.effects import NodeConvicted, StoreEvent, StoreInv, StoreProof
-from quipu.ledger.epochs import Epochs
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import check_proof, prove_author
 from quipu.ledger.fetch import Fetch
+from quipu.ledger.known import Known
 from quipu.ledger.messages import EvidenceMessage
-from quipu.ledger.past import Past
-from quipu.ledger.receipts import Receipts
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.resend import Resend
-from quipu.ledger.safeguards import Safeguards
 from quipu.ledger.sync import Sync
 from quipu.ledger.turn import Turn
 from quipu.ledger.waiting import Waiting, WaitingRoom
@@ -34,26 +29,14 @@ from quipu.ledger.words import Cord, EventId, InvNumber, NodeId, NodeNo, Seq
 class Intake:
     """Invariant: what is held, counted or proven in a turn is among the turn's durable effects."""
 
-    node_id: NodeId
-    cluster_id: bytes
-    epochs: Epochs
-    past: Past
-    dag: Dag
-    receipts: Receipts
-    convictions: Convictions
+    known: Known
     confirmer: Confirmer
     admission: Admission
     waiting: WaitingRoom
     fetch: Fetch
     sync: Sync
     resend: Resend
-    verify: signing.Verifier
-    guards: Safeguards
     refused: dict[EventId, Reason] = field(default_factory=dict)
-
-    @property
-    def me(self) -> NodeNo:
-        return self.epochs.node_numbers.get(self.node_id, NodeNo(0))
 
     # --- events ---------------------------------------------------------------------------------
     def take_event(self, event: SignedEvent, peer: NodeId, asked: bool, turn: Turn) -> int:
@@ -101,17 +84,23 @@ class Intake:
 
     def hold(self, event: SignedEvent, placed: Placed, turn: Turn) -> None:
         meta = placed.meta
-        self.past.remember(event, meta)
-        self.dag.hold(meta, placed.base, placed.parent, placed.lender, turn.now.wall_ms)
+        self.known.past.remember(event, meta)
+        self.known.dag.hold(meta, placed.base, placed.parent, placed.lender, turn.now.wall_ms)
         turn.keep(StoreEvent(event, meta))
         self.fetch.got(event.id)
         self.confirmer.consider(meta.branch)
-        self.resend.note(self.dag.branches[meta.branch], turn.now)
-        for signer, number in self.receipts.unpark(meta):
-            self._acknowledge(signer, meta, number, turn)
+        self.resend.note(self.known.dag.branches[meta.branch], turn.now)
+        for signer, row in self.known.receipts.unpark(meta):
+            if (
+                row.epoch == self.known.epochs.newest.number
+                or not self.known.guards.one_epoch_certificate
+            ):
+                self._acknowledge(signer, meta, row.number, turn)
+            elif signer == self.known.me:
+                self.confirmer.take_over(meta)
         if event.id in self.admission.cut_wanted:
             del self.admission.cut_wanted[event.id]
-            self.dag.cut_at(meta)
+            self.known.dag.cut_at(meta)
 
     def _park(self, event: SignedEvent, verdict: Verdict, how: Circumstances, turn: Turn) -> None:
         if event.id in self.waiting:
@@ -138,31 +127,37 @@ class Intake:
     # --- receipts -------------------------------------------------------------------------------
     def take_inv(self, inv: invs.Inv, peer: NodeId, asked: bool, turn: Turn) -> bool:
         """Answers whether this Inv is one of this node's own that it did not know."""
-        if self.guards.cluster_id and inv.array.cluster_id != self.cluster_id:
+        if self.known.guards.cluster_id and inv.array.cluster_id != self.known.cluster_id:
             refuse(Reason.WRONG_CLUSTER)
-        if inv.epoch > self.epochs.newest.number:
+        if inv.epoch > self.known.epochs.newest.number:
             self._keep_for_later(inv)
             return False
         signer = self._signer_no(inv)
-        if self.receipts.is_known(signer, inv) and self.guards.distinct_receipts:
+        if self.known.receipts.is_known(signer, inv) and self.known.guards.distinct_receipts:
+            if asked and inv.epoch == self.known.epochs.newest.number:
+                self.count_rows(signer, inv, inv.rows, turn)  # a parked row may have been dropped
             return False
-        if not asked and not self.receipts.is_newest(signer, inv):
+        if not asked and not self.known.receipts.is_newest(signer, inv):
             return False
-        if self.guards.inv_signature and not invs.has_valid_signature(inv, self.verify):
+        if self.known.guards.inv_signature and not invs.has_valid_signature(inv, self.known.verify):
             refuse(Reason.BAD_SIGNATURE)
-        is_news = signer == self.me and inv.number > self.confirmer.last_number
+        if self.known.past.inv(signer, inv.number) == inv.data:  # kept here already
+            if inv.epoch == self.known.epochs.newest.number:
+                self.count_rows(signer, inv, inv.rows, turn)
+            return False
+        is_news = signer == self.known.me and inv.number > self.confirmer.last_number
         self.count_inv(signer, inv, turn)
         return is_news
 
     def count_inv(self, signer: NodeNo, inv: invs.Inv, turn: Turn) -> None:
         """An Inv whose signature is good, or one's own."""
-        is_newest = self.receipts.take(signer, inv)
-        self.past.remember_inv(signer, inv)
+        is_newest = self.known.receipts.take(signer, inv)
+        self.known.past.remember_inv(signer, inv)
         turn.keep(StoreInv(signer, inv, is_newest))
         if is_newest:
             self.sync.signer_changed(signer)
-        if inv.epoch != self.epochs.newest.number and self.guards.one_epoch_certificate:
-            if signer == self.me:
+        if inv.epoch != self.known.epochs.newest.number and self.known.guards.one_epoch_certificate:
+            if signer == self.known.me:
                 self._bind(inv, turn)
             return
         self.count_rows(signer, inv, self._rows(signer, inv, is_newest), turn)
@@ -171,74 +166,76 @@ class Intake:
         self, signer: NodeNo, inv: invs.Inv, rows: list[invs.InvRow], turn: Turn
     ) -> None:
         for row in rows:
-            if row.author_no in self.epochs.node_ids:
-                self._count_row(signer, row, inv.number, turn)
+            if row.author_no in self.known.epochs.node_ids:
+                self._count_row(signer, row, inv, turn)
 
     def _rows(self, signer: NodeNo, inv: invs.Inv, is_newest: bool) -> list[invs.InvRow]:
-        if is_newest and self.guards.distinct_receipts:
-            return self.receipts.fresh_rows(signer, inv)
+        if is_newest and self.known.guards.distinct_receipts:
+            return self.known.receipts.fresh_rows(signer, inv)
         return inv.rows
 
     def _signer_no(self, inv: invs.Inv) -> NodeNo:
-        epoch = self.epochs.by_number.get(inv.epoch)
+        epoch = self.known.epochs.by_number.get(inv.epoch)
         number = epoch.numbers.get(inv.signer) if epoch else None
         if number is not None:
             return number
-        if self.guards.signer_is_member:
+        if self.known.guards.signer_is_member:
             refuse(Reason.NOT_A_MEMBER)
         return NodeNo(int.from_bytes(inv.signer[:3]) + limits.MEMBERS_MAX)
 
     def _keep_for_later(self, inv: invs.Inv) -> None:
         """Counts when that epoch opens; only known nodes get the room for it."""
-        signer = self.epochs.node_numbers.get(inv.signer)
+        signer = self.known.epochs.node_numbers.get(inv.signer)
         if signer is None:
             refuse(Reason.EPOCH_UNKNOWN, f"epoch {inv.epoch}")
-        if not invs.has_valid_signature(inv, self.verify):
+        if not invs.has_valid_signature(inv, self.known.verify):
             refuse(Reason.BAD_SIGNATURE)
-        self.receipts.keep_for_later(signer, inv)
+        self.known.receipts.keep_for_later(signer, inv)
 
-    def _count_row(self, signer: NodeNo, row: invs.InvRow, number: InvNumber, turn: Turn) -> None:
-        meta = self.past.meta(EventId(row.id))
-        if meta is None and not self.guards.rows_need_held_id:
+    def _count_row(self, signer: NodeNo, row: invs.InvRow, inv: invs.Inv, turn: Turn) -> None:
+        meta = self.known.past.meta(EventId(row.id))
+        if meta is None and not self.known.guards.rows_need_held_id:
             meta = self._by_position(row)
         if meta is None:
-            if self.receipts.park(signer, row, number):
-                hint = self.epochs.node_ids.get(signer, self.node_id)
+            if self.known.receipts.park(signer, row, inv):
+                hint = self.known.epochs.node_ids.get(signer, self.known.node_id)
                 due_ms = turn.now.monotonic_ms + limits.WANT_AFTER_INV_MS
                 self.fetch.want(EventId(row.id), hint, due_ms)
         elif meta.branch.cord == row.cord and (
-            meta.seq == row.seq or not self.guards.rows_need_held_id
+            meta.seq == row.seq or not self.known.guards.rows_need_held_id
         ):
-            self._acknowledge(signer, meta, number, turn)
+            self._acknowledge(signer, meta, inv.number, turn)
 
     def _by_position(self, row: invs.InvRow) -> EventMeta | None:
         """Only with `rows_need_held_id` off."""
-        for record in self.dag.cords.get(row.cord, ())[:1]:
-            return self.past.meta(self.dag.id_on(record, Seq(min(row.seq, record.held_seq))))
+        for record in self.known.dag.cords.get(row.cord, ())[:1]:
+            return self.known.past.meta(
+                self.known.dag.id_on(record, Seq(min(row.seq, record.held_seq)))
+            )
         return None
 
     def _acknowledge(self, signer: NodeNo, meta: EventMeta, number: InvNumber, turn: Turn) -> None:
-        if signer == self.me:
+        if signer == self.known.me:
             self.confirmer.take_over(meta)
-        is_news = self.dag.acknowledge(signer, meta, number)
-        if is_news and len(self.dag.cords[meta.branch.cord]) > 1:
-            proof = prove_signer(self.dag, self.past, signer, meta)
+        is_news = self.known.dag.acknowledge(signer, meta, number)
+        if is_news and len(self.known.dag.cords[meta.branch.cord]) > 1:
+            proof = prove_signer(self.known.dag, self.known.past, signer, meta)
             if proof is not None:
-                self.take_proof(proof, self.node_id, turn)
+                self.take_proof(proof, self.known.node_id, turn)
 
     def _bind(self, inv: invs.Inv, turn: Turn) -> None:
         """An own receipt of a past epoch counts no more, but it still binds the signer."""
         for row in inv.rows:
-            meta = self.past.meta(EventId(row.id))
+            meta = self.known.past.meta(EventId(row.id))
             if meta is not None:
                 self.confirmer.take_over(meta)
             else:
-                self.receipts.park(self.me, row, inv.number)
-                self.fetch.want(EventId(row.id), self.node_id, turn.now.monotonic_ms)
+                self.known.receipts.park(self.known.me, row, inv)
+                self.fetch.want(EventId(row.id), self.known.node_id, turn.now.monotonic_ms)
 
     # --- proofs ---------------------------------------------------------------------------------
     def _prove_fork(self, event: SignedEvent, rival: EventId, peer: NodeId, turn: Turn) -> None:
-        other = self.past.event(rival)
+        other = self.known.past.event(rival)
         assert other is not None
         proof = prove_author(
             (event.header_bytes, event.signature, event.id),
@@ -248,27 +245,27 @@ class Intake:
 
     def take_proof(self, data: bytes, peer: NodeId, turn: Turn) -> None:
         """A proof that holds is kept, told to all, and ends what its culprit may be signed."""
-        if any(held.data == data for held in self.convictions.all()):
+        if any(held.data == data for held in self.known.convictions.all()):
             return
-        conviction = check_proof(data, self.cluster_id, self.verify)
-        if conviction.culprit not in self.epochs.node_numbers:
+        conviction = check_proof(data, self.known.cluster_id, self.known.verify)
+        if conviction.culprit not in self.known.epochs.node_numbers:
             refuse(Reason.NOT_A_MEMBER)
-        if not self.convictions.take(conviction):
+        if not self.known.convictions.take(conviction):
             return
         turn.keep(StoreProof(conviction))
         turn.say(NodeConvicted(conviction))
         others = [other for other in self.sync.views if other != peer]
-        turn.send_all(others, EvidenceMessage(data))
+        turn.send_first(others, EvidenceMessage(data))
         self.confirmer.consider_all()
 
     def cut_rows(self, rows: list[tuple[Cord, Seq, EventId]]) -> None:
         """The cut of an epoch that opens: what is held of it is Read, the rest is wanted."""
-        if not self.guards.cut_is_read:
+        if not self.known.guards.cut_is_read:
             return
         for cord, seq, identity in rows:
-            meta = self.past.meta(identity)
+            meta = self.known.past.meta(identity)
             if meta is not None:
-                self.dag.cut_at(meta)
+                self.known.dag.cut_at(meta)
             else:
                 self.admission.cut_wanted[identity] = (cord, seq)
 

@@ -4,8 +4,8 @@ It says held and well-formed, never "I agree". Cumulative: a row covers its even
 ancestors of it in the cord, on that branch and no other.
 """
 
+import itertools
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -92,7 +92,7 @@ def decode_inv(data: bytes) -> Inv:
     if array.version != INV_VERSION:
         refuse(Reason.UNKNOWN_VERSION, f"Inv version {array.version}")
     places = [(row.author_no, row.journal) for row in array.rows]
-    if any(a >= b for a, b in pairwise(places)):
+    if any(a >= b for a, b in itertools.pairwise(places)):
         refuse(Reason.BAD_ROWS, "rows are sorted, one a cord")
     if any(row.seq < 1 for row in array.rows):
         refuse(Reason.BAD_ROWS, "seq 0")

@@ -84,12 +84,15 @@ REQUEST_RETRY_MS = 1_000  # without an answer: another peer is asked as well
 REQUEST_TIMEOUT_MS = 5_000  # a later answer is not taken
 REQUESTS_PER_PEER_MAX = 8  # waited for at one time
 SYNC_SENT_KEPT = 8  # SyncEvents on one link that the peer may still acknowledge
+SYNC_NUMBER_TAKEN_MAX = 1 << 63  # a peer pushes our count no further: there is room to go on
+WALL_MS_MAX = (1 << 44) - 1  # the year 2527: a journal is 64 bits, 20 of them random
 WANT_AFTER_INV_MS = 100  # an event that only an Inv has named is asked for after this
 WANTS_MAX = 10_000  # ids wanted at one time
 WANT_ATTEMPTS_MAX = 8  # a ghost is dropped after this many; SyncEvent names what is real again
 PROOFS_MAX = 64  # one a member as author, one as signer
 
 # --- author -------------------------------------------------------------------------------------
+ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry in a body, with room
 UNREAD_ENTRIES_OWN_MAX = 1_000_000  # above: refused with `unread-backlog`
 UNREAD_BYTES_OWN_MAX = 2 * 1024 * MIB  # above: refused with `unread-backlog`
 JOURNAL_RANDOM_BITS = 20  # two starts in one millisecond collide once in a million

@@ -1,5 +1,7 @@
 """The past as a turn sees it: History, and above it what was decided and is not in it yet."""
 
+from collections import deque
+
 from quipu.ledger import limits
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import History
@@ -14,6 +16,7 @@ class Past:
     def __init__(self, history: History) -> None:
         self._history = history
         self._metas: dict[EventId, EventMeta] = {}
+        self._order: deque[EventId] = deque()  # first in, first out
         self._prefixes: dict[bytes, EventMeta] = {}
         self._slots: dict[Slot, EventId] = {}
         self._events: dict[EventId, SignedEvent] = {}
@@ -23,8 +26,8 @@ class Past:
         """Everything of the turn before is committed now."""
         self._events.clear()
         self._invs.clear()
-        while len(self._metas) > limits.METAS_RECENT_MAX:
-            identity = next(iter(self._metas))
+        while len(self._order) > limits.METAS_RECENT_MAX:
+            identity = self._order.popleft()
             meta = self._metas.pop(identity)
             del self._slots[meta.slot]
             del self._prefixes[identity[:PREFIX_BYTES]]
@@ -32,6 +35,7 @@ class Past:
     def remember(self, event: SignedEvent, meta: EventMeta) -> None:
         self._events[event.id] = event
         self._metas[event.id] = meta
+        self._order.append(event.id)
         self._slots[meta.slot] = event.id
         self._prefixes[event.id[:PREFIX_BYTES]] = meta
 

@@ -21,6 +21,7 @@ class ParkedRow:
     seq: Seq
     id: EventId
     number: InvNumber
+    epoch: EpochNo
 
 
 class Receipts:
@@ -76,33 +77,37 @@ class Receipts:
         return due
 
     # --- rows whose event is not held -----------------------------------------------------------
-    def park(self, signer: NodeNo, row: InvRow, number: InvNumber) -> bool:
+    def park(self, signer: NodeNo, row: InvRow, inv: Inv) -> bool:
         """False when the signer's room is full."""
         cords = self._parked.setdefault(signer, {})
         rows = cords.get(row.cord)
-        parked = ParkedRow(Seq(row.seq), EventId(row.id), number)
+        parked = ParkedRow(Seq(row.seq), EventId(row.id), inv.number, inv.epoch)
         if rows is None:
             if self.parked_count(signer) >= limits.PARKED_ROWS_PER_SIGNER_MAX:
                 return False
             rows = cords[row.cord] = []
-        if any(known.id == parked.id for known in rows):
-            return True
+        for place, known in enumerate(rows):
+            if known.id == parked.id:  # said again, perhaps in a newer epoch
+                rows[place] = max(known, parked, key=lambda row: (row.epoch, row.number))
+                return True
         if len(rows) == 2:
+            if parked.number < rows[1].number:  # an old one that was asked for
+                return True
             self._unlist(signer, rows.pop().id)
         rows.append(parked)
         self._waiting_for.setdefault(parked.id, {})[signer] = None
         return True
 
-    def unpark(self, meta: EventMeta) -> list[tuple[NodeNo, InvNumber]]:
+    def unpark(self, meta: EventMeta) -> list[tuple[NodeNo, ParkedRow]]:
         """An event is held now: the receipts that waited for it."""
         signers = self._waiting_for.pop(meta.id, None)
         if not signers or not self._guards.parked_rows_kept:
             return []
-        due: list[tuple[NodeNo, InvNumber]] = []
+        due: list[tuple[NodeNo, ParkedRow]] = []
         for signer in signers:
             cords = self._parked[signer]
             rows = cords.get(meta.branch.cord, [])
-            due += [(signer, row.number) for row in rows if row.id == meta.id]
+            due += [(signer, row) for row in rows if row.id == meta.id and row.seq == meta.seq]
             left = [row for row in rows if row.id != meta.id]
             if left:
                 cords[meta.branch.cord] = left

@@ -56,7 +56,8 @@ class Recovery:
 
     def tell(self, member: NodeNo) -> None:
         """A member that is not recovering has shown all that it holds of this node."""
-        self.told[member] = None
+        if self.state is not State.READY:
+            self.told[member] = None
 
     def own_inv_ahead(self) -> bool:
         """A receipt of this node's own that its store does not know. Answers whether that is

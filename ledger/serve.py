@@ -32,12 +32,13 @@ class Serve:
 
     def answer(self, want: GetData) -> Answer:
         budget = min(want.bytes_max, limits.ANSWER_BYTES_MAX)
-        invs = self._invs(want)
         missing: list[bytes] = []
         events: list[EventBytes] = []
-        more = False
+        invs, more = self._invs(want, budget)
+        budget -= sum(map(len, invs))
         for meta in self._wanted(want, missing):
-            if events and (meta.size > budget or len(events) == limits.ANSWER_EVENTS_MAX):
+            is_first = not events and not invs
+            if not is_first and (meta.size > budget or len(events) == limits.ANSWER_EVENTS_MAX):
                 more = True
                 break
             event = self._past.event(meta.id)
@@ -81,14 +82,23 @@ class Serve:
             yield self._past.held(self._dag.id_on(record, Seq(seq)))
 
     # --- receipts -------------------------------------------------------------------------------
-    def _invs(self, want: GetData) -> list[bytes]:
+    def _invs(self, want: GetData, budget: int) -> tuple[list[bytes], bool]:
+        """As many as fit, and whether there are more."""
         numbers: dict[tuple[NodeNo, InvNumber], None] = {}
         for inv_want in want.invs:
             numbers.update(dict.fromkeys(self._of_signer(inv_want)))
         for cover in want.covers:
             numbers.update(dict.fromkeys(self._covering(cover)))
-        found = [self._past.inv(*key) for key in list(numbers)[: limits.GET_RECEIPTS_MAX]]
-        return [data for data in found if data is not None]
+        found: list[bytes] = []
+        for key in numbers:
+            data = self._past.inv(*key)
+            if data is None:
+                continue
+            if found and (len(data) > budget or len(found) == limits.GET_RECEIPTS_MAX):
+                return found, True
+            budget -= len(data)
+            found.append(data)
+        return found, False
 
     def _of_signer(self, want: InvWant) -> Iterator[tuple[NodeNo, InvNumber]]:
         signer = NodeNo(want.signer_no)
@@ -97,6 +107,8 @@ class Serve:
             for branch in self._dag.branches.values():
                 if signer in branch.receipts:
                     yield signer, branch.receipts[signer][1]
+        elif self._past.inv(signer, InvNumber(want.number)) is not None:
+            yield signer, InvNumber(want.number)  # one that lies between two that were sent
         if record is not None and record.number >= want.number:
             yield signer, record.number
 

@@ -176,7 +176,7 @@ class Sync:
             view.known_number, view.known_version = number, view.sent[number]
         elif number != view.known_number:  # the peer knows another life of this link
             view.known_number = view.known_version = 0
-            view.last_sent = max(view.last_sent, number)
+            view.last_sent = max(view.last_sent, min(number, limits.SYNC_NUMBER_TAKEN_MAX))
 
     def _lacks_receipts(self, view: PeerView) -> bool:
         newest = self._receipts.newest

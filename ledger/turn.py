@@ -29,6 +29,11 @@ class Turn:
         data = encode_message(message)
         self.spoken.extend(SendMessage(peer, data) for peer in peers)
 
+    def send_first(self, peers: list[NodeId], message: Message) -> None:
+        """Ahead of everything else of this turn."""
+        data = encode_message(message)
+        self.spoken[:0] = [SendMessage(peer, data) for peer in peers]
+
     def send_early(self, peers: list[NodeId], message: Message) -> None:
         data = encode_message(message)
         self.spoken.extend(SendEarly(peer, data) for peer in peers)

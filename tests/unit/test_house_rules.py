@@ -17,7 +17,11 @@ PARAMETERS_MAX = 5
 # needed fails the test until it is taken out.
 LONG_MODULES: dict[str, str] = {}  # "ledger/core.py": why it is over 500 lines
 LONG_FUNCTIONS: dict[str, str] = {}  # "ledger/core.py:Core.step": why it is over 40 lines
-WIDE_FUNCTIONS: dict[str, str] = {}  # "ledger/core.py:Core.step": why it takes over 5 parameters
+WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes over 5 parameters
+    "ledger/entry.py:data_entry": "keywords, one for each thing that an app may say of an entry",
+    "ledger/inv.py:build_inv": "the fields of an Inv, each once",
+    "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
+}
 VERSIONS = {"EVENT_VERSION", "INV_VERSION", "FORMAT_VERSION"}
 # Widths that a primitive or the wire format fixes: nothing that somebody could choose otherwise.
 WIDTHS = {"HASH_BYTES", "HLC_SHIFT", "PREFIX_BYTES", "SALT_BYTES", "SEED_BYTES", "SIGNATURE_BYTES"}

@@ -57,7 +57,7 @@ def test_two_events_for_one_slot_convict_their_author(fork: Fork) -> None:
     found = check_proof(data, fork.ledger.cluster_id, verify)
     assert (found.culprit, found.as_signer, found.seq) == (node_id(1), False, 2)
     assert (found.low, found.high) == (low.id, high.id)
-    assert found.rank == (JOURNAL, 2, low.id, high.id)
+    assert found.rank == (JOURNAL, 2, low.id, high.id, data)
 
 
 def test_two_receipts_for_one_slot_convict_their_signer(fork: Fork) -> None:

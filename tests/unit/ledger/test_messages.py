@@ -23,7 +23,11 @@ def test_an_event_travels_as_its_three_parts() -> None:
     message = decode_message(encode_message(EventMessage(bytes_of(event))))
     assert isinstance(message, EventMessage)
     parts = message.event
-    assert (parts.header, parts.signature, parts.body) == event[2:]
+    assert (parts.header, parts.signature, parts.body) == (
+        event.header_bytes,
+        event.signature,
+        event.body,
+    )
 
 
 def test_an_unknown_kind_is_told_from_a_malformed_message() -> None:

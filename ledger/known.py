@@ -1,0 +1,36 @@
+"""What a core knows and its parts share: who it is, epochs, DAG, receipts, proofs."""
+
+from dataclasses import dataclass
+
+from quipu.ledger import signing
+from quipu.ledger.convictions import Convictions
+from quipu.ledger.dag import Dag
+from quipu.ledger.epochs import Epochs
+from quipu.ledger.past import Past
+from quipu.ledger.receipts import Receipts
+from quipu.ledger.safeguards import Safeguards
+from quipu.ledger.words import NOT_A_MEMBER, NodeId, NodeNo
+
+
+@dataclass(slots=True)
+class Known:
+    key: signing.KeyPair
+    verify: signing.Verifier
+    guards: Safeguards
+    epochs: Epochs
+    past: Past
+    dag: Dag
+    receipts: Receipts
+    convictions: Convictions
+
+    @property
+    def node_id(self) -> NodeId:
+        return self.key.node_id
+
+    @property
+    def cluster_id(self) -> bytes:
+        return self.epochs.cluster_id
+
+    @property
+    def me(self) -> NodeNo:
+        return self.epochs.node_numbers.get(self.key.node_id, NOT_A_MEMBER)

@@ -1,0 +1,126 @@
+"""One turn's durable effects, written into one LMDB transaction in their order."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from quipu.ledger.effects import (
+    AppendFeed,
+    Durable,
+    PutBranch,
+    PutOwnState,
+    StoreEpoch,
+    StoreEvent,
+    StoreInv,
+    StoreProof,
+)
+from quipu.ledger.event import SignedEvent
+from quipu.ledger.words import EventId, Slot
+from quipu.storage import keys, records
+from quipu.storage.environment import Tables, WriteTxn
+from quipu.storage.event_blob import encode_blob, open_blob
+from quipu.storage.ownership import OWN_STATE
+from quipu.storage.store import SlotTaken, StoreCorrupt
+
+
+class Batch:
+    """Invariant: what it counts is true only once its transaction has been committed."""
+
+    def __init__(self, txn: WriteTxn, tables: Tables) -> None:
+        self._txn = txn
+        self._tables = tables
+        self.bytes_written = 0
+
+    def write(self, durable: Sequence[Durable]) -> None:
+        for effect in durable:
+            match effect:
+                case StoreEvent():
+                    self._store_event(effect)
+                case PutBranch():
+                    key = keys.branch_key(effect.record.key)
+                    self._txn.put(
+                        key, records.encode_branch(key, effect.record), db=self._tables.branches
+                    )
+                case AppendFeed():
+                    self._append_feed(effect.ids)
+                case StoreInv():
+                    self._store_inv(effect)
+                case StoreProof():
+                    conviction = effect.conviction
+                    key = keys.proof_key(conviction.culprit, conviction.as_signer)
+                    value = records.guarded(key, conviction.data)
+                    self._txn.put(key, value, db=self._tables.proofs)
+                case StoreEpoch():
+                    key = keys.epoch_key(effect.number)
+                    value = records.encode_epoch(key, effect.document, effect.seals)
+                    self._txn.put(key, value, db=self._tables.epochs)
+                case PutOwnState():
+                    value = records.encode_own_state(OWN_STATE, effect)
+                    self._txn.put(OWN_STATE, value, db=self._tables.meta)
+                case _:
+                    assert_never(effect)
+
+    def _store_event(self, effect: StoreEvent) -> None:
+        """An event that is held already is written again only where it was damaged."""
+        event, slot = effect.event, effect.meta.slot
+        place = keys.slot_key(slot)
+        self._index(event.id, place)
+        blob = encode_blob(event, effect.leaves)
+        self.bytes_written += len(blob)
+        if not self._txn.put(place, blob, overwrite=False, db=self._tables.events):
+            self._heal(event, slot, blob)
+        for parent in effect.meta.parents:
+            # A parent that is not held has no slot, and so no edge: the core stores parents first.
+            parent_place = self._place_of(parent)
+            if parent_place is not None:
+                self._txn.put(parent_place + place, b"", db=self._tables.edges)
+
+    def _heal(self, event: SignedEvent, slot: Slot, blob: bytes) -> None:
+        place = keys.slot_key(slot)
+        held = self._txn.get(place, b"", db=self._tables.events)
+        if held == blob:
+            return
+        try:
+            if open_blob(slot, memoryview(held)).id != event.id:
+                raise SlotTaken(f"{keys.describe(slot)} holds another event than {event.id.hex()}")
+        except StoreCorrupt:
+            pass  # what stood there is lost in any case
+        self._txn.put(place, blob, db=self._tables.events)
+
+    def _index(self, identity: EventId, place: bytes) -> None:
+        prefix, ids = keys.prefix_of(identity), self._tables.ids
+        row = records.index_record(identity, place)
+        if self._txn.put(prefix, row, overwrite=False, db=ids):
+            return
+        value = self._txn.get(prefix, b"", db=ids)
+        for other, slot in records.index_rows(prefix, value):
+            if other == identity:
+                if keys.slot_key(slot) != place:
+                    raise SlotTaken(f"{identity.hex()} is stored at {keys.describe(slot)}")
+                return
+        self._txn.put(prefix, value + row, db=ids)
+
+    def _place_of(self, identity: EventId) -> bytes | None:
+        prefix = keys.prefix_of(identity)
+        value = self._txn.get(prefix, db=self._tables.ids)
+        if value is not None:
+            for other, slot in records.index_rows(prefix, value):
+                if other == identity:
+                    return keys.slot_key(slot)
+        return None
+
+    def _append_feed(self, ids: Sequence[EventId]) -> None:
+        with self._txn.cursor(self._tables.feed) as cursor:
+            last = keys.feed_of(cursor.key()) if cursor.last() else 0
+            for number, identity in enumerate(ids, start=last + 1):
+                key = keys.feed_key(number)
+                cursor.put(key, records.guarded(key, identity), append=True)
+
+    def _store_inv(self, effect: StoreInv) -> None:
+        inv = effect.inv
+        key = keys.inv_key(effect.signer_no, inv.number)
+        self.bytes_written += len(inv.data)
+        self._txn.put(key, records.guarded(key, inv.data), db=self._tables.invs)
+        if effect.newest:
+            key = keys.signer_key(effect.signer_no)
+            value = records.encode_signer(key, records.signer_record(effect.signer_no, inv))
+            self._txn.put(key, value, db=self._tables.signers)

@@ -1,0 +1,182 @@
+"""An event as one value of the table `events`, and the way back with every byte checked.
+
+    fixed part | header | leaf hashes, 32 B an entry | offsets, 4 B an entry | body
+
+The fixed part carries its own checksum, the header its id, the body the entries root that the
+header names, and one entry alone its leaf hash. The table of leaves is made here and never sent.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import accumulate
+from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from quipu.ledger import merkle
+from quipu.ledger.event import EventMeta, Header, SignedEvent, event_id
+from quipu.ledger.signing import HASH_BYTES, SIGNATURE_BYTES
+from quipu.ledger.words import EpochNo, EventId, Hlc, Slot
+from quipu.storage.keys import describe
+from quipu.storage.store import StoreCorrupt
+
+BLOB_VERSION = 1
+# version, bytes of header, entries, bytes of body, id, signature; then the checksum over these
+_FIXED = Struct(f">BHII{HASH_BYTES}s{SIGNATURE_BYTES}s")
+_CHECKSUM = Struct(">I")
+_HEADER_AT = _FIXED.size + _CHECKSUM.size
+_OFFSET_BYTES = 4
+
+_headers = msgspec.msgpack.Decoder(Header)
+_bodies = msgspec.msgpack.Decoder(list[bytes])
+
+
+def encode_blob(event: SignedEvent, leaves: bytes = b"") -> bytes:
+    """`leaves` saves hashing the entries again, which is three quarters of the work."""
+    entries = _bodies.decode(event.body)
+    if not leaves:
+        leaves = b"".join([sha256(b"\0" + entry).digest() for entry in entries])
+    assert len(leaves) == HASH_BYTES * len(entries)
+    offsets = Struct(f">{len(entries)}I").pack(*_framed_offsets(entries))
+    fixed = _FIXED.pack(
+        BLOB_VERSION,
+        len(event.header_bytes),
+        len(entries),
+        len(event.body),
+        event.id,
+        event.signature,
+    )
+    checksum = _CHECKSUM.pack(crc32(fixed))
+    return b"".join((fixed, checksum, event.header_bytes, leaves, offsets, event.body))
+
+
+def _framed_offsets(entries: list[bytes]) -> Iterator[int]:
+    """Where in the body each entry's msgpack `bin` begins."""
+    count = len(entries)
+    first = 1 if count < 1 << 4 else 3 if count < 1 << 16 else 5
+    sizes = [n + (2 if n < 1 << 8 else 3 if n < 1 << 16 else 5) for n in map(len, entries)]
+    return accumulate(sizes[:-1], initial=first)
+
+
+class StoredEvent(NamedTuple):
+    """A blob whose fixed part and header have been checked; its body has not."""
+
+    slot: Slot
+    id: EventId
+    header: Header
+    header_bytes: bytes
+    signature: bytes
+    entry_count: int
+    body_bytes: int
+    blob: memoryview  # of the snapshot: it must not outlive the read
+
+    def meta(self) -> EventMeta:
+        header = self.header
+        return EventMeta(
+            id=self.id,
+            slot=self.slot,
+            epoch=EpochNo(header.epoch),
+            prev=EventId(header.prev),
+            parents=tuple([EventId(parent) for parent in header.parents]),
+            hlc=Hlc(header.hlc),
+            depth=header.depth,
+            size=len(self.header_bytes) + SIGNATURE_BYTES + self.body_bytes,
+            entry_count=self.entry_count,
+        )
+
+    @property
+    def _leaves_at(self) -> int:
+        return _HEADER_AT + len(self.header_bytes)
+
+    @property
+    def _offsets_at(self) -> int:
+        return self._leaves_at + HASH_BYTES * self.entry_count
+
+    @property
+    def _body_at(self) -> int:
+        return self._offsets_at + _OFFSET_BYTES * self.entry_count
+
+    def unchecked(self) -> SignedEvent:
+        body = bytes(self.blob[self._body_at :])
+        return SignedEvent(self.id, self.header, self.header_bytes, self.signature, body)
+
+    def event(self) -> SignedEvent:
+        """The whole event; its body gives the entries root of the header."""
+        event = self.unchecked()
+        try:
+            entries = _bodies.decode(event.body)
+        except msgspec.DecodeError as error:
+            raise self.corrupt(f"the body does not decode: {error}") from error
+        if merkle.root_of([merkle.leaf_hash(e) for e in entries]) != self.header.entries_root:
+            raise self.corrupt("the body does not give the entries root of the header")
+        # The root does not cover what stands between the entries; the one encoding does.
+        if msgspec.msgpack.encode(entries) != event.body:
+            raise self.corrupt("the body is not canonical")
+        return event
+
+    def entry(self, index: int) -> bytes | None:
+        """One entry, found and checked without touching the others."""
+        if not 0 <= index < self.entry_count:
+            return None
+        at = self._leaves_at + HASH_BYTES * index
+        leaf = bytes(self.blob[at : at + HASH_BYTES])
+        at = self._offsets_at + _OFFSET_BYTES * index
+        offset = int.from_bytes(self.blob[at : at + _OFFSET_BYTES], "big")
+        entry = _framed(self.blob[self._body_at :], offset)
+        if entry is None or merkle.leaf_hash(entry) != leaf:
+            raise self.corrupt(f"entry {index} does not give its leaf hash")
+        return entry
+
+    def check_table(self, event: SignedEvent) -> None:
+        """The leaf table is the one that the body gives."""
+        if bytes(self.blob) != encode_blob(event):
+            raise self.corrupt("the table of leaves is not that of the body")
+
+    def corrupt(self, what: str) -> StoreCorrupt:
+        return StoreCorrupt("events", describe(self.slot), what)
+
+
+def open_blob(slot: Slot, blob: memoryview) -> StoredEvent:
+    def corrupt(what: str) -> StoreCorrupt:
+        return StoreCorrupt("events", describe(slot), what)
+
+    if len(blob) < _HEADER_AT:
+        raise corrupt("cut short")
+    if _CHECKSUM.unpack_from(blob, _FIXED.size)[0] != crc32(blob[: _FIXED.size]):
+        raise corrupt("the checksum of the fixed part is wrong")
+    version, header_size, count, body_bytes, identity, signature = _FIXED.unpack_from(blob)
+    if version != BLOB_VERSION:
+        raise corrupt(f"blob version {version}")
+    expected = _HEADER_AT + header_size + (HASH_BYTES + _OFFSET_BYTES) * count + body_bytes
+    if len(blob) != expected:
+        raise corrupt(f"{len(blob)} bytes, not {expected}")
+    header_bytes = bytes(blob[_HEADER_AT : _HEADER_AT + header_size])
+    if event_id(header_bytes) != identity:
+        raise corrupt("the header does not give the id")
+    try:
+        header = _headers.decode(header_bytes)
+    except msgspec.DecodeError as error:
+        raise corrupt(f"the header does not decode: {error}") from error
+    if (header.journal, header.seq) != (slot.journal, slot.seq):
+        raise corrupt("the header names another slot")
+    return StoredEvent(
+        slot, EventId(identity), header, header_bytes, signature, count, body_bytes, blob
+    )
+
+
+def _framed(body: memoryview, offset: int) -> bytes | None:
+    """The content of the msgpack `bin` at that offset."""
+    match bytes(body[offset : offset + 1]):
+        case b"\xc4":
+            width = 1
+        case b"\xc5":
+            width = 2
+        case b"\xc6":
+            width = 4
+        case _:
+            return None
+    start = offset + 1 + width
+    size = int.from_bytes(body[offset + 1 : start], "big")
+    return bytes(body[start : start + size])

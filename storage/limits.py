@@ -1,0 +1,23 @@
+"""Every bound of the store, each with its unit and its reason."""
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+# --- the memory map: address space, not memory and not disk --------------------------------------
+MAP_BYTES_FIRST = 1 * GIB  # a small ledger never grows it
+MAP_GROWTH_BYTES_MIN = 256 * MIB  # at least one whole batch of the largest events more
+MAP_GROWTH_BYTES_MAX = 64 * GIB  # it doubles up to here; 47 bits of address space hold 2,000
+MAP_GROWTHS_PER_COMMIT_MAX = 16  # a batch that does not fit then is a mistake of ours
+TABLES_MAX = 32  # named tables of one environment; later parts bring their own
+
+# --- reading -------------------------------------------------------------------------------------
+INVS_PER_READ = 64  # receipts read under one hold of the lock, 8 MiB at the very most
+
+# --- scrub ---------------------------------------------------------------------------------------
+SCRUB_SLICE_RECORDS = 64  # one slice of checking is a few milliseconds of the loop
+SCRUB_SLICE_BYTES = 1 * MIB  # or one event, if that is larger
+SCRUB_FINDINGS_MAX = 1_000  # more are counted; a broken disk must not fill the memory
+
+# --- files ---------------------------------------------------------------------------------------
+SET_ASIDE_MAX = 1_000  # damaged environments kept beside each other

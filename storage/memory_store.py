@@ -1,0 +1,282 @@
+"""The store in dicts, for the simulator: the same contract, and it can lose power.
+
+`write` reaches the volatile state, `sync` makes it durable, `commit` is both. Effects are shared
+and never copied: they are immutable, and a branch record belongs to the store once it is given.
+An image is a length of the log of batches, so taking one costs nothing.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, assert_never
+
+import msgspec
+
+from quipu.ledger.effects import (
+    AppendFeed,
+    Durable,
+    PutBranch,
+    PutOwnState,
+    StoreEpoch,
+    StoreEvent,
+    StoreInv,
+    StoreProof,
+)
+from quipu.ledger.event import EventMeta, SignedEvent
+from quipu.ledger.history import BranchRecord, Saved, SignerRecord
+from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Slot
+from quipu.storage import keys
+from quipu.storage.records import signer_record
+from quipu.storage.store import Owner, SlotTaken, StoreClosed, StoreFull, StoreStats
+
+_bodies = msgspec.msgpack.Decoder(list[bytes])
+_ABSENT: Any = object()
+
+Undo = list[tuple[dict[Any, Any], Any, Any]]  # table, key, what it held before
+
+
+class Image(NamedTuple):
+    """What a disk holds at one moment: to roll a node back to it, or to start a clone from it."""
+
+    owner: Owner
+    recovering: bool
+    batches: list[Sequence[Durable]]  # shared; only the first `length` belong to the image
+    length: int
+
+
+@dataclass(slots=True)
+class _Tables:
+    """What LMDB has as tables. Every change is noted in `undo` so that it can be taken back."""
+
+    events: dict[EventId, StoreEvent] = field(default_factory=dict)
+    prefixes: dict[bytes, tuple[EventId, ...]] = field(default_factory=dict)
+    slots: dict[Slot, EventId] = field(default_factory=dict)
+    above: dict[EventId, tuple[Slot, ...]] = field(default_factory=dict)  # by prev
+    edges: dict[EventId, tuple[Slot, ...]] = field(default_factory=dict)  # by parent
+    feed: dict[int, EventId] = field(default_factory=dict)
+    branches: dict[BranchKey, BranchRecord] = field(default_factory=dict)
+    invs: dict[tuple[NodeNo, InvNumber], bytes] = field(default_factory=dict)
+    signers: dict[NodeNo, SignerRecord] = field(default_factory=dict)
+    proofs: dict[bytes, bytes] = field(default_factory=dict)
+    epochs: dict[EpochNo, tuple[bytes, tuple[bytes, ...]]] = field(default_factory=dict)
+    own: dict[str, PutOwnState] = field(default_factory=dict)
+    inv_numbers: dict[NodeNo, list[InvNumber]] = field(default_factory=dict)  # sorted
+
+    def apply(self, effect: Durable, undo: Undo) -> None:
+        match effect:
+            case StoreEvent():
+                self._store_event(effect, undo)
+            case PutBranch():
+                _put(self.branches, effect.record.key, effect.record, undo)
+            case AppendFeed():
+                for identity in effect.ids:
+                    _put(self.feed, len(self.feed) + 1, identity, undo)
+            case StoreInv():
+                self._store_inv(effect, undo)
+            case StoreProof():
+                conviction = effect.conviction
+                key = keys.proof_key(conviction.culprit, conviction.as_signer)
+                _put(self.proofs, key, conviction.data, undo)
+            case StoreEpoch():
+                _put(self.epochs, effect.number, (effect.document, effect.seals), undo)
+            case PutOwnState():
+                _put(self.own, "own", effect, undo)
+            case _:
+                assert_never(effect)
+
+    def _store_event(self, effect: StoreEvent, undo: Undo) -> None:
+        meta = effect.meta
+        identity, slot = meta.id, meta.slot
+        held = self.events.get(identity)
+        if held is not None:
+            if held.meta.slot != slot:
+                raise SlotTaken(f"{identity.hex()} is stored at {keys.describe(held.meta.slot)}")
+            return
+        if slot in self.slots:
+            raise SlotTaken(f"{keys.describe(slot)} holds another event than {identity.hex()}")
+        prefix = keys.prefix_of(identity)
+        _put(self.events, identity, effect, undo)
+        _put(self.slots, slot, identity, undo)
+        _put(self.prefixes, prefix, (*self.prefixes.get(prefix, ()), identity), undo)
+        _put(self.above, meta.prev, (*self.above.get(meta.prev, ()), slot), undo)
+        for parent in meta.parents:
+            if parent in self.events:
+                _put(self.edges, parent, (*self.edges.get(parent, ()), slot), undo)
+
+    def _store_inv(self, effect: StoreInv, undo: Undo) -> None:
+        inv, signer_no = effect.inv, effect.signer_no
+        place = (signer_no, inv.number)
+        if place not in self.invs:
+            insort(self.inv_numbers.setdefault(signer_no, []), inv.number)
+        _put(self.invs, place, inv.data, undo)
+        if effect.newest:
+            _put(self.signers, signer_no, signer_record(signer_no, inv), undo)
+
+    def take_back(self, undo: Undo) -> None:
+        for table, key, old in reversed(undo):
+            if old is not _ABSENT:
+                table[key] = old
+                continue
+            del table[key]
+            if table is self.invs:
+                signer_no, number = key
+                numbers = self.inv_numbers[signer_no]
+                del numbers[bisect_left(numbers, number)]
+
+
+def _put(table: dict[Any, Any], key: object, value: object, undo: Undo) -> None:
+    undo.append((table, key, table.get(key, _ABSENT)))
+    table[key] = value
+
+
+class MemoryStore:
+    """Invariant: the tables show the durable batches, then the unsynced ones; undoing the latter
+    in reverse gives what a loss of power leaves."""
+
+    def __init__(self, owner: Owner, *, recovering: bool = False) -> None:
+        self.owner = owner
+        self.full = False  # the disk takes nothing more
+        self._recovering = recovering
+        self._batches: list[Sequence[Durable]] = []
+        self._unsynced: list[tuple[Sequence[Durable], Undo]] = []
+        self._tables: _Tables | None = _Tables()
+
+    def _open(self) -> _Tables:
+        if self._tables is None:
+            raise StoreClosed("memory")
+        return self._tables
+
+    # --- writing ----------------------------------------------------------------------------
+    def commit(self, durable: Sequence[Durable]) -> None:
+        self.write(durable)
+        self.sync()
+
+    def write(self, durable: Sequence[Durable]) -> None:
+        """All of these in this order, or none; a crash before `sync` takes them back."""
+        tables = self._open()
+        if not durable:
+            return
+        if self.full:
+            raise StoreFull("memory")
+        undo: Undo = []
+        try:
+            for effect in durable:
+                tables.apply(effect, undo)
+        except BaseException:
+            tables.take_back(undo)
+            raise
+        self._unsynced.append((tuple(durable), undo))
+
+    def sync(self) -> None:
+        self._open()
+        self._batches.extend([batch for batch, _ in self._unsynced])
+        self._unsynced.clear()
+
+    def crash(self) -> "MemoryStore":
+        """Power is lost: what the disk holds, as a new store. This one is closed."""
+        tables = self._open()
+        for _, undo in reversed(self._unsynced):
+            tables.take_back(undo)
+        survivor = MemoryStore(self.owner, recovering=self._recovering)
+        survivor._batches, survivor._tables = self._batches, tables
+        self.close()
+        return survivor
+
+    def image(self) -> Image:
+        """What is durable now."""
+        return Image(self.owner, self._recovering, self._batches, len(self._batches))
+
+    @classmethod
+    def from_image(cls, image: Image) -> "MemoryStore":
+        store = cls(image.owner, recovering=image.recovering)
+        for batch in image.batches[: image.length]:
+            store.commit(batch)
+        return store
+
+    # --- the past -----------------------------------------------------------------------------
+    def saved(self) -> Saved:
+        tables = self._open()
+        own = tables.own.get("own", PutOwnState(Journal(0), self._recovering))
+        branches, signers = tables.branches, tables.signers
+        return Saved(
+            [branches[key].copy() for key in sorted(branches)],
+            [_copy_of(signers[key]) for key in sorted(signers)],
+            [tables.epochs[key] for key in sorted(tables.epochs)],
+            [tables.proofs[key] for key in sorted(tables.proofs)],
+            own.newest_journal,
+            own.recovering,
+        )
+
+    def meta(self, identity: EventId) -> EventMeta | None:
+        stored = self._open().events.get(identity)
+        return None if stored is None else stored.meta
+
+    def meta_by_prefix(self, prefix: bytes) -> EventMeta | None:
+        tables = self._open()
+        ids = tables.prefixes.get(prefix)
+        return None if ids is None else tables.events[ids[0]].meta
+
+    def id_at(self, slot: Slot) -> EventId | None:
+        return self._open().slots.get(slot)
+
+    def event(self, identity: EventId) -> SignedEvent | None:
+        stored = self._open().events.get(identity)
+        return None if stored is None else stored.event
+
+    def entry(self, identity: EventId, index: int) -> bytes | None:
+        stored = self._open().events.get(identity)
+        if stored is None:
+            return None
+        entries = _bodies.decode(stored.event.body)
+        return entries[index] if 0 <= index < len(entries) else None
+
+    def children(self, identity: EventId) -> list[EventId]:
+        tables = self._open()
+        stored = tables.events.get(identity)
+        if stored is None:
+            return []
+        author_no, journal, seq, _ = stored.meta.slot
+        slots = [
+            slot
+            for slot in tables.above.get(identity, ())
+            if slot[:3] == (author_no, journal, seq + 1)
+        ]
+        slots.extend(tables.edges.get(identity, ()))
+        return [tables.slots[slot] for slot in sorted(slots)]
+
+    def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
+        return self._open().invs.get((signer_no, number))
+
+    def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterator[bytes]:
+        tables = self._open()
+        numbers = tables.inv_numbers.get(signer_no, [])
+        return iter([tables.invs[signer_no, n] for n in numbers[bisect_left(numbers, number) :]])
+
+    def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
+        feed = self._open().feed
+        first = max(after, 0) + 1
+        last = min(len(feed), first + limit - 1)
+        return [(number, feed[number]) for number in range(first, last + 1)]
+
+    def stats(self) -> StoreStats:
+        tables = self._open()
+        size = sum(stored.event.size for stored in tables.events.values())
+        return StoreStats(
+            len(tables.events),
+            len(tables.feed),
+            len(tables.invs),
+            len(tables.branches),
+            len(tables.proofs),
+            len(tables.epochs),
+            size,
+            size,
+            size,
+        )
+
+    def close(self) -> None:
+        self._tables = None
+        self._unsynced = []
+
+
+def _copy_of(record: SignerRecord) -> SignerRecord:
+    return SignerRecord(record.signer_no, record.number, record.inv_id, record.epoch, record.sealed)

@@ -1,0 +1,79 @@
+"""Whose store it is and in which format: written once, held against everyone who opens it."""
+
+from pathlib import Path
+from struct import Struct
+
+import lmdb
+
+from quipu.ledger.effects import PutOwnState
+from quipu.ledger.words import Journal, NodeId
+from quipu.storage import environment, limits, records
+from quipu.storage.environment import ReadTxn, Tables
+from quipu.storage.store import Owner, StoreCorrupt, StoreError
+
+OWN_STATE = b"own"
+FORMAT_VERSION = 1
+FORMAT_OLDEST = 1  # the oldest that this program reads
+
+_FORMAT, _CLUSTER, _NODE = b"format", b"cluster", b"node"
+_NUMBER = Struct(">I")
+
+
+class StoreForeign(StoreError):
+    """The store is of another cluster or another node."""
+
+
+class FormatTooNew(StoreError):
+    """A newer program wrote it; this one would read it wrongly."""
+
+
+class FormatTooOld(StoreError):
+    """An older program wrote it, and this one no longer reads that format."""
+
+
+def claim(
+    env: lmdb.Environment, path: Path, tables: Tables, owner: Owner, recovering: bool
+) -> bool:
+    """Writes the owner into a new store, or holds the one found against it. True: it is new."""
+    try:
+        with env.begin(buffers=True) as txn:
+            environment.touch_tables(txn, tables)
+            found = read_owner(txn, tables, path)
+            empty = all(txn.stat(table)["entries"] == 0 for table in tables)
+        if found is None and not empty:
+            raise StoreCorrupt("meta", "owner", "is missing")
+        if found is None:
+            with env.begin(write=True) as writer:
+                for key, value in (
+                    (_FORMAT, _NUMBER.pack(FORMAT_VERSION)),
+                    (_CLUSTER, owner.cluster_id),
+                    (_NODE, owner.node_id),
+                ):
+                    writer.put(key, records.guarded(key, value), db=tables.meta)
+                state = PutOwnState(Journal(0), recovering)
+                writer.put(OWN_STATE, records.encode_own_state(OWN_STATE, state), db=tables.meta)
+            return True
+    except lmdb.Error as error:
+        environment.raise_uncommitted(error, path, limits.MIB)
+    if found != owner:
+        which = "cluster" if found.cluster_id != owner.cluster_id else "node"
+        raise StoreForeign(f"{path} belongs to another {which}")
+    return False
+
+
+def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
+    """Whose store it is, None: nobody's yet. Refuses a format that is not ours."""
+    values = {key: txn.get(key, db=tables.meta) for key in (_FORMAT, _CLUSTER, _NODE)}
+    if all(value is None for value in values.values()):
+        return None
+    found = {}
+    for key, value in values.items():
+        if value is None:
+            raise StoreCorrupt("meta", key.decode(), "is missing")
+        found[key] = records.unguarded("meta", key, value)
+    version = _NUMBER.unpack(found[_FORMAT])[0]
+    if version > FORMAT_VERSION:
+        raise FormatTooNew(f"{path} has format {version}, this program knows {FORMAT_VERSION}")
+    if version < FORMAT_OLDEST:
+        raise FormatTooOld(f"{path} has format {version}, the oldest readable is {FORMAT_OLDEST}")
+    return Owner(found[_CLUSTER], NodeId(found[_NODE]))

@@ -1,0 +1,90 @@
+"""The contract of a store: one transaction of durable effects a turn, and the past to read.
+
+It keeps what it is told and judges nothing: whether an event may be stored is decided in
+`ledger`. What it does promise: `commit` is all or nothing and durable on return, reads show the
+last commit, and bytes that are not what was stored are never handed out.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from quipu.ledger.effects import Durable
+from quipu.ledger.history import History, Saved
+from quipu.ledger.words import EventId, NodeId
+
+
+class Owner(NamedTuple):
+    """Whose store it is: no other node and no other cluster opens it."""
+
+    cluster_id: bytes
+    node_id: NodeId
+
+
+class StoreStats(NamedTuple):
+    """What is in it, without counting: the cost does not grow with the ledger."""
+
+    events: int
+    feed: int  # events that became Read, the number of the last one
+    invs: int
+    branches: int
+    proofs: int
+    epochs: int
+    used_bytes: int  # pages that hold something or once did
+    file_bytes: int
+    map_bytes: int
+
+
+class StoreError(Exception):
+    """Any reason why the store cannot do what it is asked."""
+
+
+class StoreFull(StoreError):
+    """No room on the disk. Nothing of the batch was written; reading goes on; try again later."""
+
+
+class DiskFailed(StoreError):
+    """The disk answered with an error. Nothing of the batch was written."""
+
+
+class OutcomeUnknown(StoreError):
+    """The last word of a commit failed: it may be durable or not. Only opening anew tells."""
+
+
+class StoreClosed(StoreError):
+    pass
+
+
+class StoreCorrupt(StoreError):
+    """A record is not what was stored: which one, and how it shows. Peers hold it, too."""
+
+    def __init__(self, table: str, place: str, what: str) -> None:
+        super().__init__(f"{table}: {place}: {what}")
+        self.table = table
+        self.place = place
+        self.what = what
+
+
+class SlotTaken(StoreError):
+    """Another event has that slot on that branch, or the event another slot: a fault of ours."""
+
+
+class Store(History, Protocol):
+    def commit(self, durable: Sequence[Durable]) -> None:
+        """All of these in this order, or none; on return they survive a loss of power."""
+
+    def saved(self) -> Saved:
+        """What a core needs to go on after a start; the caller may keep and change it."""
+
+    def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
+        """Events in the order in which they became Read, numbered from 1 without gaps."""
+
+    def children(self, identity: EventId) -> list[EventId]:
+        """Events stored after it that name it as prev or parent, in the order of their slots."""
+
+    def entry(self, identity: EventId, index: int) -> bytes | None:
+        """The canonical bytes of one entry, checked against its leaf."""
+
+    def stats(self) -> StoreStats: ...
+
+    def close(self) -> None:
+        """Once or more than once."""

@@ -1,0 +1,47 @@
+"""What the judge finds: a property, by name, that did not hold."""
+
+from enum import StrEnum
+
+
+class Property(StrEnum):
+    # safety, at every step
+    EVENT_VALID = "event-valid"  # id, signature, form, author, epoch, hlc and depth
+    ANCESTORS_HELD = "ancestors-held"  # prev and parents of what is held are held
+    ANCESTORS_READ = "ancestors-read"
+    READ_CERTIFIED = "read-certified"  # author's and MAX_CONFIRMS others' receipts of one epoch
+    READ_STAYS = "read-stays"
+    RECEIPT_TRUE = "receipt-true"  # who signs "held" holds it durably, and knows it due
+    RECEIPT_KEPT = "receipt-kept"  # a receipt said is a receipt kept
+    DURABLE_FIRST = "durable-first"  # no message names what a restart would not find
+    AUTHOR_ONE_ID = "author-one-id-per-slot"
+    SIGNER_ONE_ID = "signer-one-id-per-slot"
+    NUMBERS_RISE = "receipt-numbers-rise"
+    ONE_BRANCH_READ = "one-branch-read"
+    CONVICTED_UNSIGNED = "convicted-not-signed"  # nothing new for an author proven to lie
+    HONEST_UNPROVEN = "honest-not-convicted"
+    BOUNDS = "bounds"
+    WAITING_WAITS = "waiting-waits"  # what waits for ancestors lacks one
+    MESSAGE_LIMITS = "message-limits"
+    NO_SPINNING = "no-spinning"
+    ANSWER_TRUE = "answer-true"  # an acknowledged submission is in the event that is named
+    # liveness, after healing
+    MODELS_EQUAL = "models-equal"
+    ROWS_EQUAL = "rows-equal"
+    UNREAD_EMPTY = "unread-empty"
+    PROOFS_EQUAL = "proofs-equal"
+    EPOCHS_EQUAL = "epochs-equal"
+    CUT_READ = "cut-read"
+    STORED_KEPT = "stored-kept"
+    ANSWERED = "answered"
+    PROOF_KEPT = "certificate-kept"  # each node can prove from its own disk what it calls Read
+    QUIET = "quiet"  # nothing to do costs little
+    # an error of the program itself; no evidence in an ablation
+    CORE_ERROR = "core-error"
+
+
+class Violation(Exception):
+    def __init__(self, broken: Property, detail: str, now_us: int = 0) -> None:
+        when = f" at {now_us / 1e6:.3f} s" if now_us else ""
+        super().__init__(f"{broken}{when}: {detail}")
+        self.property = broken
+        self.detail = detail
