@@ -174,9 +174,11 @@ def compare_turns(directory: Path) -> None:
     store = open_store(directory / "turns", OWNER)
     _tell("store.commit", lambda n: store.commit([effects[n], _record(effects[n])]))
     store.close()
-    store = open_store(directory / "leaves", OWNER)
-    bare = [StoreEvent(effect.event._replace(leaves=()), effect.meta) for effect in effects]
-    _tell("  without leaf hashes", lambda n: store.commit([bare[n], _record(effects[n])]))
+    store = open_store(directory / "unhashed", OWNER)
+    unhashed = [StoreEvent(e.event._replace(leaves=()), e.meta) for e in effects]
+    _tell(
+        "  without leaf hashes at hand", lambda n: store.commit([unhashed[n], _record(effects[n])])
+    )
     _tell("store.event", lambda n: store.event(effects[n].event.id))
     _tell("store.entry", lambda n: store.entry(effects[n].event.id, n % ENTRIES))
     _tell("store.meta", lambda n: store.meta(effects[n].event.id))
