@@ -67,13 +67,13 @@ class Fuzzer:
             for target in self.targets:
                 started = perf_counter()
                 while perf_counter() - started < TURN_SECONDS * target.share:
-                    finding = examine(target, self._next(target))
+                    finding = examine(target, self.next_sample(target))
                     self.executions[target.name] += 1
                     if finding is not None:
                         yield finding
                 self.seconds[target.name] += perf_counter() - started
 
-    def _next(self, target: Target) -> Sample:
+    def next_sample(self, target: Target) -> Sample:
         random = self._randoms[target.name]
         sample = self._mutators[target.name].mutated(random.choice(target.corpus))
         if target.repair is not None and random.random() < 0.7:

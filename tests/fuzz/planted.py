@@ -24,6 +24,11 @@ class Bug:
     old: str
     new: str
 
+    @property
+    def nearest(self) -> str:
+        """The target that meets it soonest."""
+        return NEAREST[self.function]
+
 
 # Looks into the value first, of whatever form it is.
 GENERIC = """
@@ -55,18 +60,18 @@ BUGS = [
     Bug("prev of seq 1 unchecked", event.decode_header, "header.seq == 1 and", "False and"),
     Bug(
         "count of entries unchecked",
-        event.decode_body,
+        event.read_body,
         "len(entries) != header.entry_count",
         "False",
     ),
-    Bug("size of body unchecked", event.decode_body, "len(body) != header.body_size", "False"),
+    Bug("size of body unchecked", event.read_body, "len(body) != header.body_size", "False"),
     Bug(
         "root of large events unchecked",
-        event.decode_body,
+        event.read_body,
         "if merkle.root_of(",
         "if len(entries) <= 16 and merkle.root_of(",
     ),
-    Bug("entries undecoded", event.decode_body, "decode_entry(entry)", "pass"),
+    Bug("entries undecoded", event.read_body, "decode_entry(entry)", "pass"),
     Bug(
         "length of signature unchecked",
         event.decode_event,
@@ -112,6 +117,28 @@ BUGS = [
         "len(others) >= epoch.confirms - 1,",
     ),
 ]
+
+
+NEAREST: dict[Callable[..., Any], str] = {
+    canonical.Canonical.decode: "entry",
+    canonical.fits_bytes: "entry",
+    entry.decode_entry: "entry",
+    entry._is_media_type: "entry",
+    event.decode_header: "header",
+    event.read_body: "body",
+    event.decode_event: "event",
+    inv.decode_inv: "inv",
+    epochs._check_roster: "document",
+    epochs.decode_document: "document",
+    evidence._check_author: "proof",
+    evidence._check_signer: "proof",
+    merkle.root_from_path: "bundle",
+    bundle.check_receipts: "bundle",
+    seals.read_seals: "bundle",
+    values.is_signed: "bundle-offline",
+    values.decoded: "bundle-offline",
+    offline_bundle._by_receipts: "bundle-offline",
+}
 
 
 @contextmanager

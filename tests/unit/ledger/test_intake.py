@@ -480,4 +480,3 @@ def test_without_the_safeguard_the_cut_makes_nothing_read() -> None:
     n3.push("n1", event)
     table.run(0)
     assert not n1.is_read(event.id)
-    greet(n2)
