@@ -149,9 +149,8 @@ def compare_starts(directory: Path, counts: list[int]) -> bool:
         )
         shutil.rmtree(path)
     fine = longest < SECONDS_MAX * 1_000
-    print(
-        f"  the longest took {longest:.2f} ms, at most {SECONDS_MAX} s: {'fine' if fine else 'TOO SLOW'}"
-    )
+    verdict = "fine" if fine else "TOO SLOW"
+    print(f"  the longest took {longest:.2f} ms, at most {SECONDS_MAX} s: {verdict}")
     for kind, low, high in zip(("warm", "cold"), medians[0], medians[-1], strict=True):
         within = high <= RATIO_MAX * low + NOISE_MS
         fine = fine and within
