@@ -145,7 +145,8 @@ def compare_starts(directory: Path, counts: list[int]) -> bool:
         print(
             f"  {count:>10,} events {size:>8,.0f} MiB: {statistics.median(times):7.2f} ms"
             f" (best {bests[-1][0]:.2f}),"
-            f" {statistics.median(colds):7.2f} ms (best {bests[-1][1]:.2f}) with no page in memory; made in {took:.0f} s"
+            f" {statistics.median(colds):7.2f} ms (best {bests[-1][1]:.2f}) with no page in memory;"
+            f" made in {took:.0f} s"
         )
         shutil.rmtree(path)
     fine = longest < SECONDS_MAX * 1_000
