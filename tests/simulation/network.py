@@ -49,6 +49,10 @@ class Traffic:
         self.messages[kind] = self.messages.get(kind, 0) + 1
         self.sizes[kind] = self.sizes.get(kind, 0) + len(data)
 
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.sizes.values())
+
 
 class Network:
     """Frames on their way. Node numbers are those of the world, not of a roster."""
@@ -60,6 +64,7 @@ class Network:
         self._links: dict[tuple[int, int], Link] = {}
         self.weather = FAIR
         self.traffic = Traffic()
+        self.by_sender: dict[int, Traffic] = {}
 
     def link(self, sender: int, receiver: int) -> Link:
         found = self._links.get((sender, receiver))
@@ -88,6 +93,7 @@ class Network:
 
     def send(self, sender: int, receiver: int, data: bytes) -> None:
         self.traffic.count(data)
+        self.by_sender.setdefault(sender, Traffic()).count(data)
         link = self.link(sender, receiver)
         weather, rng = self.weather, self._rng
         if link.cuts or (weather.loss and rng.random() < weather.loss):

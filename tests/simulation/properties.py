@@ -15,7 +15,7 @@ from quipu.ledger.inv import Inv
 from quipu.ledger.messages import SyncEvent
 from quipu.ledger.refusals import Reason
 from quipu.ledger.words import HLC_SHIFT, EventId, NodeId, Now
-from tests.simulation.bounds import check_bounds
+from tests.simulation.bounds import check_bounds, check_waiting
 from tests.simulation.record import KnownEvent, Record
 from tests.simulation.signers import Signers
 from tests.simulation.speech import Speech
@@ -129,6 +129,7 @@ class Judge:
             if isinstance(effect, fx.StoreProof) and not effect.conviction.as_signer:
                 node.shadow.convicted.setdefault(effect.conviction.culprit, self._now_us)
         self._committing = None
+        check_waiting(node, self._now_us)
 
     def _commit_of_liar(self, durable: list[fx.Durable]) -> None:
         for effect in durable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from quipu.ledger.safeguards import ALL, Safeguards
 from tests.simulation.clock import US_PER_MS
-from tests.simulation.convergence import Convergence, transfer_us
+from tests.simulation.convergence import Convergence, quiet, transfer_us
 from tests.simulation.keys import key_pair
 from tests.simulation.node import SimNode
 from tests.simulation.scenario import REPLACE, Scenario, generate
@@ -121,6 +121,10 @@ class Run:
             raise Violation(broken, detail + more, world.scheduler.now_us)
         self.converged_ms = (world.scheduler.now_us - healed_us) // US_PER_MS
         judge.final()
+        quiet(world)
+        found = judge.differences()  # and so it stays
+        if found:
+            raise Violation(*found[0], world.scheduler.now_us)
 
 
 def run_scenario(

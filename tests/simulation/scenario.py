@@ -61,7 +61,7 @@ class Scenario:
 def generate(seed: int, only: str = "") -> Scenario:
     """`only` narrows the mixture to one kind of trouble."""
     rng = random.Random(f"{seed}/scenario")
-    kinds = [only] if only else rng.sample(tuple(KINDS), rng.choice((1, 2, 2, 3)))
+    kinds = [only] if only else rng.sample(MIXED, rng.choice((1, 2, 2, 3)))
     scenario = _roster(seed, rng, "liars" in kinds)
     _apps(scenario, rng)
     scenario.weather = _weather(rng) if rng.random() < 0.5 else Weather()
@@ -185,10 +185,32 @@ def _epochs(scenario: Scenario, rng: random.Random) -> None:
             scenario.changes.append((at_ms, JOIN, rng.choice((0, 1, 2, 2))))
 
 
+def _pause(scenario: Scenario, rng: random.Random) -> None:
+    """Time passes while one is away: what it then lacks is older than any window."""
+    if scenario.n < 3:
+        return
+    away = rng.randrange(scenario.n)
+    scenario.faults.append((2_000, f.Partition((away,), scenario.faults_ms + 3_000)))
+    at_ms = rng.randrange(scenario.faults_ms // 2, scenario.faults_ms)
+    for node in range(scenario.n):
+        scenario.faults.append((at_ms, f.SetClock(node, 20 * 60_000 + rng.randint(-500, 500))))
+
+
+def _losses(scenario: Scenario, rng: random.Random) -> None:
+    """A lost disk whatever else there is: how a signer comes back among liars."""
+    scenario.n = max(scenario.n, 4)
+    node, at_ms = 0, rng.randrange(2_000, scenario.faults_ms)
+    scenario.faults.append((at_ms, f.Crash(node, CrashPoint.NOW, rng.randint(50, 3_000), f.WIPE)))
+    scenario.losses += 1
+
+
 KINDS: dict[str, Callable[[Scenario, random.Random], None]] = {
     "liars": _liars,
     "network": _network,
     "disks": _disks,
     "clocks": _clocks,
     "epochs": _epochs,
+    "pause": _pause,
+    "losses": _losses,
 }
+MIXED = ("liars", "network", "disks", "clocks", "epochs", "pause")

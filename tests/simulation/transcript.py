@@ -35,9 +35,7 @@ class Transcript:
     def add(self, now_us: int, node: SimNode | None, text: str) -> None:
         self.lines.append(f"{now_us / 1e6:9.4f} {node or '-'!s:<6} {text}"[:LINE_CHARS_MAX])
 
-    def add_step(
-        self, now_us: int, node: SimNode, inputs: list[Input], effects: Effects
-    ) -> None:
+    def add_step(self, now_us: int, node: SimNode, inputs: list[Input], effects: Effects) -> None:
         said = [self._input(item) for item in inputs]
         did = [self._durable(effect) for effect in effects.durable]
         spoke = self._spoken_all(effects.spoken)

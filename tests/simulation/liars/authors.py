@@ -20,6 +20,8 @@ from tests.simulation.keys import key_pair
 from tests.simulation.liars.base import Liar, Tip, event_message, newest_rows
 
 OLD_MS = 3_600_000
+ORPHANS = limits.WAITING_PER_CORD_MAX + 200
+ORPHANS_AT_ONCE = 100
 YEAR_2099_MS = 4_070_908_800_000
 
 
@@ -192,6 +194,16 @@ class Outsider(Liar):
         self.tell_all(InvMessage(real.data))
 
 
+class Forger(Liar):
+    """Writes in the name of others, and does not sign what it writes."""
+
+    def act(self) -> None:
+        event, _ = self.extend(self.new_line())
+        victim = self.dice.choice(self.peers())
+        self.tell_all(event_message(self.altered(event, author=victim)))
+        self.tell_all(event_message(event._replace(signature=bytes(64))))
+
+
 class WrongCluster(Liar):
     """Everything valid, in another cluster."""
 
@@ -205,3 +217,23 @@ class WrongCluster(Liar):
         inv = self.receipt([])
         array = msgspec.structs.replace(inv.array, cluster_id=other)
         self.tell_all(InvMessage(encode(array)))
+
+
+class OrphanFlooder(Liar):
+    """Long lines whose first event it keeps to itself, and parents that nobody has."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self._line: Tip | None = None
+        self._left = ORPHANS
+
+    def act(self) -> None:
+        if self._line is None:
+            _, self._line = self.extend(self.new_line())
+        for _ in range(min(self._left, ORPHANS_AT_ONCE)):
+            self._left -= 1
+            event, self._line = self.extend(self._line)
+            self.tell_all(event_message(event))
+        ghosts = sorted(self.dice.randbytes(32) for _ in range(limits.PARENTS_MAX))
+        event, _ = self.extend(self.new_line())
+        self.tell_all(event_message(self.altered(event, parents=ghosts, depth=9)))
