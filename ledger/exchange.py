@@ -98,6 +98,7 @@ class Exchange:
             return
         is_ahead = view.receipts.get(intake.known.me, InvNumber(0)) > intake.confirmer.last_number
         if self._recovery.is_recovering or is_ahead:
+            self._recovery.doubt(member)
             if member not in self._recovery.told:
                 view.ask_ms = 0
         else:

@@ -32,9 +32,9 @@ from quipu.ledger.messages import (
 from quipu.ledger.refusals import Reason
 from quipu.ledger.words import HLC_SHIFT, EventId, InvNumber
 from tests.conformance.clauses import clause
-from tests.conformance.hand import Hand, greet, hands
+from tests.conformance.hand import Hand, alone_with, hands
 from tests.conformance.state import differing, state_of
-from tests.conformance.table import Seat, Sent, Table
+from tests.conformance.table import Sent, Table
 
 TURN_MS = 1  # from one node to the next
 SOON_MS = 50  # a few turns: pushed, confirmed, Read
@@ -46,15 +46,6 @@ def ready(count: int) -> Table:
     table = Table(count)
     table.run(SOON_MS)
     return table
-
-
-def alone_with(count: int, policy: str = "majority") -> tuple[Table, Seat, list[Hand]]:
-    """One core, n1, that may sign; the other members are hands."""
-    table = Table(1, policy, played=[f"n{number}" for number in range(2, count + 2)])
-    players = hands(table)
-    greet(*players)
-    table.run(10)
-    return table, table["n1"], players
 
 
 def read_everywhere(table: Table, *ids: EventId) -> bool:
