@@ -179,6 +179,7 @@ class Exchange:
                     member, record, is_relay, members
                 ):
                     self._send_branch(member, record, turn)
+                    self.repeat_inv(member, turn)  # it may have been lost with the event
 
     def _is_convicted(self, key: BranchKey) -> bool:
         author = self._intake.known.epochs.node_ids.get(key.author_no)
