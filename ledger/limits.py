@@ -27,7 +27,7 @@ EPOCH_BYTES_MAX = 1 * MIB  # a document with 4,096 cut rows is about 250 KiB
 SEALS_MAX = 32  # one a member
 BUNDLE_HEADERS_MAX = 1024  # from an event to the rows used: INV_STRIDE, 4 times for late receipts
 BUNDLE_DOCUMENTS_MAX = 4096  # epochs from the genesis on: a change a day for eleven years
-BUNDLE_BYTES_MAX = 64 * MIB  # a bundle is read whole, by a client, never by a peer
+BUNDLE_BYTES_MAX = 16 * MIB  # a bundle is read whole, by a client, never by a peer
 
 # --- receipts -----------------------------------------------------------------------------------
 INV_ROWS_MAX = 1024  # 32 authors x 16 open journals, twice
