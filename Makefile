@@ -11,6 +11,9 @@ SEEDS ?= 1000
 SEED ?=
 MINUTES ?= 10
 WORKERS ?= 2
+KILLS ?= 2000
+# Flags for `make run`, as RUN='--api-listen 127.0.0.1:9470'
+RUN ?=
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -20,8 +23,8 @@ FAST_GROUPS := $(wildcard tests/unit tests/property tests/contract tests/vectors
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: help install run test check lint format types layers format-check quick-tests lock sim \
-	replay fuzz ablation bench-core figures clean
+.PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
+	replay kill-test fuzz ablation bench-core figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +42,10 @@ $(STAMP): pyproject.toml requirements/test.lock
 	$(PIP) install --quiet --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: install ## run a simulated world of three nodes and print what it proves
+run: install ## run a node: data in ./var, API 127.0.0.1:8470, OPS 127.0.0.1:8472
+	@exec $(BIN)/quipu run $(RUN)
+
+demo: install ## run a simulated world of three nodes and print what it proves
 	@$(BIN)/python -m tests.simulation demo
 
 test: install lint types layers ## the whole suite: what CI runs
@@ -75,6 +81,9 @@ replay: install ## SEED=n: one seeded world again, with its transcript
 
 ablation: install ## take each safeguard out and see that the simulator notices
 	@$(BIN)/python -m tests.simulation ablation
+
+kill-test: install ## KILLS=2000: nodes under load, killed at every place; nothing may be lost
+	@$(BIN)/python -m tests.process --kills $(KILLS)
 
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

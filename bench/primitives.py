@@ -16,20 +16,18 @@ LEAF_TAG_BYTES = 1
 NODE_BYTES = 65
 
 
-def cpu_us(action: Callable[[], object], seconds: float = 0.3) -> float:
-    """CPU microseconds of one call: the least of several rounds, for the machine is shared."""
-    rounds: list[float] = []
-    count, deadline = 1, time.perf_counter() + seconds
-    while time.perf_counter() < deadline or len(rounds) < 3:
+def cpu_us(action: Callable[[], object], seconds: float = 0.4) -> float:
+    """CPU microseconds of one call, on average: the runs beside it are averages as well, and a
+    machine that is shared slows both."""
+    count = 1
+    spent = 0.0
+    while spent < seconds:
+        count *= 2
         start = time.process_time()
         for _ in range(count):
             action()
         spent = time.process_time() - start
-        if spent < 0.01:
-            count *= 2
-            continue
-        rounds.append(spent / count * 1e6)
-    return min(rounds)
+    return spent / count * 1e6
 
 
 def signature_us() -> tuple[float, float]:

@@ -6,6 +6,7 @@ or cloned node never writes into an old one.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from quipu.ledger import limits
@@ -43,15 +44,18 @@ class Author:
 
     def submit(self, submission: EntriesSubmitted) -> None:
         """Takes entries that the caller has found well-formed; refuses what no event can hold."""
-        entries = submission.entries
+        size = self.check_size(submission.entries)
+        if self.is_backlogged():
+            refuse(Reason.UNREAD_BACKLOG)
+        self._queue.append((submission, size))
+
+    def check_size(self, entries: Sequence[bytes]) -> int:
         if not 1 <= len(entries) <= limits.EVENT_ENTRIES_MAX:
             refuse(Reason.BAD_BODY, f"{len(entries)} entries; one event holds 1 to 10,000")
         size = sum(map(len, entries)) + limits.ENTRY_OVERHEAD_BYTES * (len(entries) + 1)
         if size > limits.EVENT_BYTES_MAX:
             refuse(Reason.TOO_LARGE, f"{size} bytes; one event holds 4 MiB")
-        if self.is_backlogged():
-            refuse(Reason.UNREAD_BACKLOG)
-        self._queue.append((submission, size))
+        return size
 
     def is_backlogged(self) -> bool:
         return (

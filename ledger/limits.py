@@ -27,12 +27,16 @@ EPOCH_BYTES_MAX = 1 * MIB  # a document with 4,096 cut rows is about 250 KiB
 SEALS_MAX = 32  # one a member
 BUNDLE_HEADERS_MAX = 1024  # from an event to the rows used: INV_STRIDE, 4 times for late receipts
 BUNDLE_DOCUMENTS_MAX = 4096  # epochs from the genesis on: a change a day for eleven years
-BUNDLE_BYTES_MAX = 64 * MIB  # a bundle is read whole, by a client, never by a peer
+BUNDLE_BYTES_MAX = 16 * MIB  # a bundle is read whole, by a client, never by a peer
 
 # --- receipts -----------------------------------------------------------------------------------
 INV_ROWS_MAX = 1024  # 32 authors x 16 open journals, twice
 INV_BYTES_MAX = 128 * KIB  # 1,024 rows of about 60 B, with room
 JOURNALS_SIGNED_MAX = 16  # journals of an author above the cut that get receipts
+CHECKPOINT_JOURNALS = 8  # open journals of an author: half of what gets receipts
+CHECKPOINT_EVENTS = 100_000  # between two checkpoints: what a pruned node keeps whole
+CHECKPOINT_INTERVAL_MS = 600_000  # between two checkpoints while there is anything new
+CHECKPOINT_RETRY_MS = 1_000  # a core that could not sign is asked again
 INV_STRIDE = 256  # seqs between two kept Invs of a signer: a proof needs at most 256 headers
 INVS_SCANNED_MAX = 4096  # receipts of one signer looked through at a time for a bundle
 BUNDLE_SEARCH_FACTOR = 32  # a search for receipts begins 2 s before, 64 s, 34 min, 18 h ...

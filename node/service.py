@@ -67,6 +67,10 @@ class StoreIsFull(NotTaken):
     """No room on the disk. Reads go on, and writes come back by themselves when there is room."""
 
 
+class NodeFailed(NotTaken):
+    """An error of the program or of the disk, with nothing stored. It is in the log."""
+
+
 class OutcomeUnknown(Exception):
     """The commit failed after the entries had their ids: they may turn up or not."""
 

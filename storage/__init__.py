@@ -1,1 +1,1 @@
-"""How the ledger stays: the store's contract, LMDB, and its in-memory twin."""
+"""How the ledger stays: LMDB, and its in-memory twin under the same contract."""

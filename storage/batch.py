@@ -13,12 +13,13 @@ from quipu.ledger.effects import (
     StoreInv,
     StoreProof,
 )
-from quipu.ledger.words import EventId
+from quipu.ledger.event import SignedEvent
+from quipu.ledger.words import EventId, Slot
 from quipu.storage import keyed, keys, records
 from quipu.storage.environment import Tables, WriteTxn
-from quipu.storage.event_blob import encode_blob, entries_of
+from quipu.storage.event_blob import encode_blob, entries_of, open_blob
 from quipu.storage.ownership import OWN_STATE
-from quipu.storage.store import SlotTaken
+from quipu.storage.store import SlotTaken, StoreCorrupt
 
 
 class Batch:
@@ -59,15 +60,15 @@ class Batch:
                     assert_never(effect)
 
     def _store_event(self, effect: StoreEvent) -> None:
+        """An event that is held already is written again only where it was damaged."""
         event, slot = effect.event, effect.meta.slot
         place = keys.slot_key(slot)
-        if not self._index(event.id, place):
-            return
+        self._index(event.id, place)
         entries = entries_of(event)
         blob = encode_blob(event, entries)
         self.bytes_written += len(blob)
         if not self._txn.put(place, blob, overwrite=False, db=self._tables.events):
-            raise SlotTaken(f"{keys.describe(slot)} holds another event than {event.id.hex()}")
+            self._heal(event, slot, blob)
         for parent in effect.meta.parents:
             # A parent that is not held has no slot, and so no edge: the core stores parents first.
             parent_place = self._place_of(parent)
@@ -76,20 +77,30 @@ class Batch:
         for index, scope in keyed.scopes_of(entries):
             self._txn.put(keyed.row_key(scope, place, index), b"", db=self._tables.keyed)
 
-    def _index(self, identity: EventId, place: bytes) -> bool:
-        """False: the event is stored already, in that very slot."""
+    def _heal(self, event: SignedEvent, slot: Slot, blob: bytes) -> None:
+        place = keys.slot_key(slot)
+        held = self._txn.get(place, b"", db=self._tables.events)
+        if held == blob:
+            return
+        try:
+            if open_blob(slot, memoryview(held)).id != event.id:
+                raise SlotTaken(f"{keys.describe(slot)} holds another event than {event.id.hex()}")
+        except StoreCorrupt:
+            pass  # what stood there is lost in any case
+        self._txn.put(place, blob, db=self._tables.events)
+
+    def _index(self, identity: EventId, place: bytes) -> None:
         prefix, ids = keys.prefix_of(identity), self._tables.ids
         row = records.index_record(identity, place)
         if self._txn.put(prefix, row, overwrite=False, db=ids):
-            return True
+            return
         value = self._txn.get(prefix, b"", db=ids)
         for other, slot in records.index_rows(prefix, value):
             if other == identity:
                 if keys.slot_key(slot) != place:
                     raise SlotTaken(f"{identity.hex()} is stored at {keys.describe(slot)}")
-                return False
+                return
         self._txn.put(prefix, value + row, db=ids)
-        return True
 
     def _place_of(self, identity: EventId) -> bytes | None:
         prefix = keys.prefix_of(identity)

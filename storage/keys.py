@@ -3,10 +3,11 @@
 from struct import Struct, error
 from typing import Any
 
+from quipu.ledger import messages
 from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Seq, Slot
 from quipu.storage.store import StoreCorrupt
 
-PREFIX_BYTES = 16  # of an id, in the index and on the wire
+PREFIX_BYTES = messages.PREFIX_BYTES  # of an id: one length in the index and on the wire
 
 _SLOT = Struct(">IQQH")
 _BRANCH = Struct(">IQH")

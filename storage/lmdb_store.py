@@ -3,10 +3,12 @@
 One thread may commit while another reads; a read never waits for a disk that is being synced.
 """
 
+import faulthandler
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import IO
 
 import lmdb
 
@@ -15,7 +17,7 @@ from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
 from quipu.ledger.words import EventId, InvNumber, NodeNo, Slot
-from quipu.storage import environment, keyed, keys, limits, ownership, records
+from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
 from quipu.storage.backup import backup_beside
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
@@ -51,6 +53,7 @@ def open_store(
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = environment.lock_owner(path)
     try:
+        environment.refuse_after_crash(path)
         env = environment.open_environment(path, map_bytes)
     except BaseException:
         os.close(lock)
@@ -90,6 +93,7 @@ class LmdbStore:
         self._writing = Lock()
         self._closed = False
         self._lost: OutcomeUnknown | None = None
+        self._crash_log: IO[bytes] | None = None
 
     # --- writing ----------------------------------------------------------------------------
     def commit(self, durable: Sequence[Durable]) -> None:
@@ -255,20 +259,7 @@ class LmdbStore:
 
     def stats(self) -> StoreStats:
         with self._snapshot as txn:
-            tables, info = self._tables, self._env.info()
-            pairs = zip(tables._fields, tables, strict=True)
-            count = {name: txn.stat(table)["entries"] for name, table in pairs}
-            return StoreStats(
-                count["events"],
-                count["feed"],
-                count["invs"],
-                count["branches"],
-                count["proofs"],
-                count["epochs"],
-                used_bytes=(info["last_pgno"] + 1) * self._env.stat()["psize"],
-                file_bytes=(self.path / environment.DATA_FILE).stat().st_size,
-                map_bytes=info["map_size"],
-            )
+            return counting.count(self._env, txn, self._tables, self.path)
 
     # --- care -------------------------------------------------------------------------------------
     def scrub(self, verify: signing.Verifier | None = None) -> Iterator[ScrubProgress]:
@@ -280,11 +271,20 @@ class LmdbStore:
         """A copy of the last commit while writing goes on, marked as restored."""
         backup_beside(self.path, target)
 
+    def note_crashes(self) -> None:
+        """For the process whose life is this store: a fatal signal leaves a note beside the data,
+        and the next start looks at every page before it trusts them."""
+        self._crash_log = (self.path / environment.CRASH_FILE).open("ab")
+        faulthandler.enable(self._crash_log)
+
     def close(self) -> None:
         with self._writing:
             if self._closed:
                 return
             self._closed = True
+            if self._crash_log is not None:
+                faulthandler.disable()
+                self._crash_log.close()
             self._snapshot.close()
             self._env.close()
             os.close(self._owner_lock)

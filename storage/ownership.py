@@ -39,6 +39,9 @@ def claim(
         with env.begin(buffers=True) as txn:
             environment.touch_tables(txn, tables)
             found = read_owner(txn, tables, path)
+            empty = all(txn.stat(table)["entries"] == 0 for table in tables)
+        if found is None and not empty:
+            raise StoreCorrupt("meta", "owner", "is missing")
         if found is None:
             with env.begin(write=True) as writer:
                 for key, value in (

@@ -33,8 +33,8 @@ def verify_store(
     signatures: bool = False,
     structure: bool = True,
 ) -> Verification:
-    """Every page and every record. A format that this program does not know is an error, not a
-    finding: it cannot be judged."""
+    """Every page and, if these are sound, every record. A format that this program does not know
+    is an error, not a finding: it cannot be judged."""
     began = time.monotonic()
     progress = ScrubProgress(phase="pages")
     owner = None
@@ -47,10 +47,11 @@ def verify_store(
         try:
             if structure:
                 report(progress)
-                with snapshot:  # pins the pages of the last commit while they are walked
+                with env.begin():  # pins the pages of the last commit while they are walked
                     for broken in environment.broken_pages(path):
                         progress.add("pages", str(path), broken)
-            owner = _verify_records(snapshot, progress, report, signatures)
+            if not progress.found:  # reading through broken pages can kill the process
+                owner = _verify_records(snapshot, progress, report, signatures)
         except (StoreDamaged, StoreCorrupt) as damage:
             progress.add("meta", str(path), str(damage))
         finally:

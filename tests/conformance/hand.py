@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from quipu.ledger.entry import data_entry, encode_entry
-from quipu.ledger.event import Place, SignedEvent, build_event
+from quipu.ledger.event import Header, Place, SignedEvent, build_event, event_id, signed_part
 from quipu.ledger.inv import Inv, build_inv
 from quipu.ledger.messages import (
     PREFIX_BYTES,
@@ -22,6 +22,7 @@ from quipu.ledger.messages import (
     bytes_of,
     encode_message,
 )
+from quipu.ledger.safeguards import ALL, Safeguards
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import (
     Cord,
@@ -34,7 +35,7 @@ from quipu.ledger.words import (
     Seq,
     hlc_at,
 )
-from tests.conformance.table import Table
+from tests.conformance.table import Seat, Table
 
 FIRST = Journal(1)
 
@@ -117,9 +118,9 @@ class Hand:
         for event in events:
             self.say(receiver, EventMessage(bytes_of(event)))
 
-    def confirm(self, receiver: str, *events: SignedEvent) -> Inv:
+    def confirm(self, receiver: str, *events: SignedEvent, epoch: int = 1) -> Inv:
         """Sends a receipt with a row for each of these."""
-        inv = self.inv(*events)
+        inv = self.inv(*events, epoch=epoch)
         self.say(receiver, InvMessage(inv.data))
         return inv
 
@@ -186,10 +187,20 @@ def greet(*players: Hand) -> None:
     players[0].table.run(0)
 
 
-def resigned(key: KeyPair, event: SignedEvent, header_bytes: bytes) -> SignedEvent:
-    from quipu.ledger.event import event_id, signed_part
+def alone_with(
+    count: int, policy: str = "majority", guards: Safeguards = ALL
+) -> tuple[Table, Seat, list[Hand]]:
+    """One core, n1, that may sign; the other members are hands."""
+    played = [f"n{number}" for number in range(2, count + 2)]
+    table = Table(1, policy, played=played, guards=guards)
+    players = hands(table)
+    greet(*players)
+    table.run(10)
+    return table, table["n1"], players
 
+
+def resigned(key: KeyPair, event: SignedEvent, header_bytes: bytes) -> SignedEvent:
     identity = event_id(header_bytes)
-    header = msgspec.msgpack.decode(header_bytes, type=type(event.header))
+    header = msgspec.msgpack.decode(header_bytes, type=Header)
     signature = key.sign(signed_part(identity))
     return SignedEvent(identity, header, header_bytes, signature, event.body)

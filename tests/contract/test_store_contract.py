@@ -137,6 +137,13 @@ def test_entry_is_read_alone(store: Store, cluster: MadeCluster) -> None:
     assert store.entry(written.event.id, -1) is None
 
 
+def test_leaf_hashes_are_made_where_nobody_has(store: Store, cluster: MadeCluster) -> None:
+    entries = [entry_of("a"), entry_of("b"), entry_of("c")]
+    written = cluster.write(1, (), entries)
+    store.commit([StoreEvent(written.event._replace(leaves=()), written.meta)])
+    assert [store.entry(written.event.id, index) for index in range(3)] == entries
+
+
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 1000])
 def test_entry_of_an_event_of_any_count(store: Store, cluster: MadeCluster, count: int) -> None:
     entries = [entry_of(f"entry {index}") for index in range(count)]

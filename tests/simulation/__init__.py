@@ -1,1 +1,1 @@
-"""The simulator: N cores in one process, a virtual clock, seeded network, disks, liars, judge."""
+"""The simulator: N cores in one process, a virtual clock, network, disks, liars, and a judge."""

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 
+from tests.simulation import ablation, cost, figures
+from tests.simulation.demo import run_demo
 from tests.simulation.runs import Result, run_scenario, run_seed
 from tests.simulation.scenario import generate
 
@@ -73,6 +75,36 @@ def command_digest(options: argparse.Namespace) -> int:
     return 0
 
 
+def command_demo(options: argparse.Namespace) -> int:
+    del options
+    return run_demo(lambda line: print(line, flush=True))
+
+
+def command_cost(options: argparse.Namespace) -> int:
+    del options
+    print("\n".join(cost.table()))
+    return 0
+
+
+def command_figures(options: argparse.Namespace) -> int:
+    """Writes the tables of docs/simulation.md anew."""
+    return figures.write(options.jobs, options.seeds)
+
+
+def command_ablation(options: argparse.Namespace) -> int:
+    chosen = [options.only] if options.only else ablation.names()
+    missed = []
+    for caught in ablation.ablate_all(chosen, options.jobs):
+        found = caught.broken or "NOT CAUGHT"
+        print(f"{caught.safeguard:<26} {found:<24} {caught.seeds:>4} seeds", flush=True)
+        if options.verbose or caught.broken is None:
+            print(f"    {caught.detail[:240]}", flush=True)
+        if caught.broken is None:
+            missed.append(caught.safeguard)
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} safeguards are missed when they are off")
+    return bool(missed)
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     commands = top.add_subparsers(required=True)
@@ -89,6 +121,18 @@ def parser() -> argparse.ArgumentParser:
     digest = commands.add_parser("digest", help="the digest of one seed")
     digest.add_argument("seed", type=int)
     digest.set_defaults(command=command_digest)
+    out = commands.add_parser("ablation", help="take each safeguard out; the judge must notice")
+    out.add_argument("--only", default="", choices=["", *ablation.names()], metavar="SAFEGUARD")
+    out.add_argument("--jobs", type=int, default=2)
+    out.add_argument("--verbose", action="store_true")
+    out.set_defaults(command=command_ablation)
+    commands.add_parser("demo", help="a world told line by line").set_defaults(command=command_demo)
+    commands.add_parser("cost", help="bytes and messages").set_defaults(command=command_cost)
+    for name in ("table", "figures"):
+        out = commands.add_parser(name, help="write the tables of docs/simulation.md")
+        out.add_argument("--jobs", type=int, default=2)
+        out.add_argument("--seeds", type=int, default=300)
+        out.set_defaults(command=command_figures)
     return top
 
 

@@ -20,6 +20,11 @@ DUE_SLACK_MS = 2_000
 BYTES_PER_S = 5_000_000
 ROUND_TRIP_US = 20_000
 MIB = 1 << 20
+QUIET_AFTER_MS = 10_000  # what nobody has was asked of everybody by then
+QUIET_PERIODS = 2
+REQUESTS_MAX = 2  # a peer and period
+IDLE_BYTES_MAX = 512  # a peer and period
+GET_DATA = 3  # tag of the message
 
 
 def transfer_us(world: World) -> int:
@@ -252,6 +257,28 @@ class Convergence:
             if identity not in cut and record.certificate(known, node.shadow.epoch) is None:
                 detail = f"{node} cannot prove {known.slot} from the receipts that it keeps"
                 raise Violation(Property.PROOF_KEPT, detail, self.world.scheduler.now_us)
+
+
+def quiet(world: World) -> None:
+    """With nothing left to do, little is said: this runs the world for some sync periods."""
+    world.run_ms(QUIET_AFTER_MS)
+    world.network.by_sender.clear()
+    world.run_ms(QUIET_PERIODS * limits.SYNC_INTERVAL_MS)
+    nodes = world.honest()
+    idle = len(nodes) == len(world.nodes) and all(
+        len(node.shadow.held) == len(node.shadow.read) for node in nodes
+    )
+    for node in nodes:
+        sent = world.network.by_sender.get(node.index)
+        peers = sum(1 for _ in world.neighbours(node))
+        if sent is None or not peers:
+            continue
+        asked = sent.messages.get(GET_DATA, 0)
+        if asked > peers * QUIET_PERIODS * REQUESTS_MAX:
+            raise Violation(Property.QUIET, f"{node} still asks: {asked} requests in 4 s")
+        each = sent.total_bytes // (peers * QUIET_PERIODS)
+        if idle and each > IDLE_BYTES_MAX:
+            raise Violation(Property.QUIET, f"{node} says {each} bytes a peer and period")
 
 
 def _row(row: tuple[int, bytes, int] | None) -> str:

@@ -15,7 +15,7 @@ from quipu.ledger.inv import Inv
 from quipu.ledger.messages import SyncEvent
 from quipu.ledger.refusals import Reason
 from quipu.ledger.words import HLC_SHIFT, EventId, NodeId, Now
-from tests.simulation.bounds import check_bounds
+from tests.simulation.bounds import check_bounds, check_waiting
 from tests.simulation.record import KnownEvent, Record
 from tests.simulation.signers import Signers
 from tests.simulation.speech import Speech
@@ -129,6 +129,7 @@ class Judge:
             if isinstance(effect, fx.StoreProof) and not effect.conviction.as_signer:
                 node.shadow.convicted.setdefault(effect.conviction.culprit, self._now_us)
         self._committing = None
+        check_waiting(node, self._now_us)
 
     def _commit_of_liar(self, durable: list[fx.Durable]) -> None:
         for effect in durable:
@@ -197,11 +198,11 @@ class Judge:
         signer_no = self.record.numbers.get(inv.signer)
         if self.record.read_inv(inv.data) is None or signer_no is None:
             raise self._broken(Property.EVENT_VALID, f"{node} keeps a receipt that is not valid")
-        if inv.signer == node.key.node_id and inv.number > node.shadow.own_number:
-            if inv.id not in self.record.invs:
+        if inv.signer == node.key.node_id:
+            if inv.id not in self.record.invs:  # not one of its own that peers gave back
                 self._signs(node, inv)
             if newest:
-                node.shadow.own_number = inv.number
+                node.shadow.own_number = max(inv.number, node.shadow.own_number)
         node.shadow.invs[(signer_no, inv.number)] = inv.id
         if inv.signer == node.key.node_id:
             self.record.add_inv(inv.data)

@@ -35,6 +35,8 @@ class Scenario:
     clocks: list[tuple[int, int]] = field(default_factory=list)  # drift ppm, offset ms
     faults_ms: int = FAULTS_MS
     losses: int = 0  # disks lost
+    written: list[tuple[int, int]] = field(default_factory=list)  # at ms, at that node
+    soon_ms: int = 0  # what is in `written` is Read everywhere after this
 
     @property
     def honest(self) -> int:
@@ -61,7 +63,7 @@ class Scenario:
 def generate(seed: int, only: str = "") -> Scenario:
     """`only` narrows the mixture to one kind of trouble."""
     rng = random.Random(f"{seed}/scenario")
-    kinds = [only] if only else rng.sample(tuple(KINDS), rng.choice((1, 2, 2, 3)))
+    kinds = [only] if only else rng.sample(MIXED, rng.choice((1, 2, 2, 3)))
     scenario = _roster(seed, rng, "liars" in kinds)
     _apps(scenario, rng)
     scenario.weather = _weather(rng) if rng.random() < 0.5 else Weather()
@@ -185,10 +187,48 @@ def _epochs(scenario: Scenario, rng: random.Random) -> None:
             scenario.changes.append((at_ms, JOIN, rng.choice((0, 1, 2, 2))))
 
 
+def _pause(scenario: Scenario, rng: random.Random) -> None:
+    """Time passes while one is away: what it then lacks is older than any window."""
+    if scenario.n < 3:
+        return
+    away = rng.randrange(scenario.n)
+    scenario.faults.append((2_000, f.Partition((away,), scenario.faults_ms + 3_000)))
+    at_ms = rng.randrange(scenario.faults_ms // 2, scenario.faults_ms)
+    for node in range(scenario.n):
+        scenario.faults.append((at_ms, f.SetClock(node, 20 * 60_000 + rng.randint(-500, 500))))
+
+
+def _blips(scenario: Scenario, rng: random.Random) -> None:
+    """All is well, but a write meets a link that is dead for a moment, or one that is slow."""
+    scenario.n = max(scenario.n, 3)
+    scenario.policy = rng.choice(("majority", "all", "two-thirds"))
+    scenario.weather, scenario.bursts, scenario.clocks = Weather(), [], []
+    scenario.soon_ms = 1_500
+    for number in range(6):
+        at_ms = 4_500 + number * 2_000 + rng.randrange(500)
+        author, other = rng.sample(range(scenario.n), 2)
+        blip: Fault = f.Partition((author,), 150)
+        if rng.random() < 0.5:
+            blip = f.SlowLink(author, other, rng.randint(50, 90), 500)
+        scenario.faults.append((at_ms, blip))
+        scenario.written.append((at_ms + 10, author))
+
+
+def _losses(scenario: Scenario, rng: random.Random) -> None:
+    """Room for a liar that makes a signer lose its disk at the worst moment."""
+    scenario.n, scenario.policy = rng.choice((4, 5)), rng.choice(("majority", "two-thirds"))
+    scenario.clocks = []
+    scenario.losses += 1
+
+
 KINDS: dict[str, Callable[[Scenario, random.Random], None]] = {
     "liars": _liars,
     "network": _network,
     "disks": _disks,
     "clocks": _clocks,
     "epochs": _epochs,
+    "pause": _pause,
+    "blips": _blips,
+    "losses": _losses,
 }
+MIXED = ("liars", "network", "disks", "clocks", "epochs", "pause")

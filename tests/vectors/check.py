@@ -386,7 +386,7 @@ def confirms(rule: str, n: int) -> int:
 
 
 def bundle(data: bytes) -> dict[str, Any]:
-    value = unpack(data, 64 * MIB)
+    value = unpack(data, 16 * MIB)
     BUNDLE(value)
     _, founding, documents, header_bytes, signature, index, entry_data, path, chain, invs = value
     cluster_id = tagged("genesis", founding)

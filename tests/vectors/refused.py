@@ -119,7 +119,7 @@ LIMITS = {
     "inv": 128 << 10,
     "message": 5 << 20,
     "proof": 5 << 20,
-    "bundle": 64 << 20,
+    "bundle": 16 << 20,
 }
 
 

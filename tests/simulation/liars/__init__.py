@@ -2,10 +2,14 @@
 
 from tests.simulation.liars.authors import (
     AncientOrHuge,
+    Baiter,
+    Brancher,
     DeepEquivocator,
     EdgeCheat,
     Equivocator,
+    Forger,
     FutureDater,
+    OrphanFlooder,
     Outsider,
     Withholder,
     WrongCluster,
@@ -32,8 +36,11 @@ LIARS: tuple[type[Liar], ...] = (
     DeepEquivocator,
     Withholder,
     AncientOrHuge,
+    Forger,
     FutureDater,
     EdgeCheat,
+    OrphanFlooder,
+    Brancher,
     Outsider,
     WrongCluster,
     ReceiptForger,
@@ -49,4 +56,4 @@ LIARS: tuple[type[Liar], ...] = (
     Babbler,
 )
 
-__all__ = ["LIARS", "Liar"]
+__all__ = ["LIARS", "Baiter", "Liar"]

@@ -3,9 +3,8 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from mmap import PAGESIZE
 from pathlib import Path
-
-import lmdb
 
 from quipu.storage import environment, limits
 from quipu.storage.environment import DATA_FILE, Tables, WriteTxn
@@ -34,21 +33,20 @@ def flip(path: Path, table: str, key: bytes, at: int) -> None:
 def page_numbers(path: Path, flag: int) -> list[int]:
     """Pages of one kind that hold something: 1 branch, 2 leaf."""
     data = (path / DATA_FILE).read_bytes()
-    size = _page_size(path)
     return [
         number
-        for number in range(2, len(data) // size)
-        if int.from_bytes(data[number * size : number * size + 8], "little") == number
-        and int.from_bytes(data[number * size + 10 : number * size + 12], "little") == flag
+        for number in range(2, len(data) // PAGESIZE)
+        if int.from_bytes(data[number * PAGESIZE : number * PAGESIZE + 8], "little") == number
+        and int.from_bytes(data[number * PAGESIZE + 10 : number * PAGESIZE + 12], "little") == flag
     ]
 
 
 def pages_with(path: Path, content: bytes) -> list[int]:
     """Pages that hold these bytes, be they in use or free."""
-    data, size = (path / DATA_FILE).read_bytes(), _page_size(path)
+    data = (path / DATA_FILE).read_bytes()
     pages, at = [], data.find(content)
     while at >= 0:
-        pages.append(at // size)
+        pages.append(at // PAGESIZE)
         at = data.find(content, at + 1)
     return pages
 
@@ -56,11 +54,6 @@ def pages_with(path: Path, content: bytes) -> list[int]:
 def overwrite_page(path: Path, number: int, content: bytes) -> None:
     fd = os.open(path / DATA_FILE, os.O_RDWR)
     try:
-        os.pwrite(fd, content, number * _page_size(path))
+        os.pwrite(fd, content, number * PAGESIZE)
     finally:
         os.close(fd)
-
-
-def _page_size(path: Path) -> int:
-    with lmdb.Environment(str(path), readonly=True, lock=False) as env:
-        return env.stat()["psize"]

@@ -11,10 +11,10 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from quipu.ledger.effects import AppendFeed, Durable, PutOwnState, StoreEpoch
+from quipu.ledger.effects import AppendFeed, Durable, PutOwnState, StoreEpoch, StoreEvent
 from quipu.ledger.words import EpochNo, EventId, InvNumber, Journal, NodeNo, Seq
 from quipu.storage import environment, keys, ownership, records
-from quipu.storage.environment import StoreDamaged, StoreLocked
+from quipu.storage.environment import StoreDamaged, StoreLocked, StoreMissing
 from quipu.storage.lmdb_store import LmdbStore, open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import (
@@ -120,6 +120,28 @@ def test_start_that_was_killed_before_its_first_commit_counts_as_none(
     assert store.created
     assert store.saved().recovering
     store.close()
+
+
+def test_store_that_lost_a_table_or_its_owner_is_damaged(
+    tmp_path: Path, cluster: MadeCluster
+) -> None:
+    made(tmp_path / "a", cluster)
+    with tampering(tmp_path / "a") as (txn, tables):
+        txn.drop(tables.edges, delete=True)
+    with pytest.raises(StoreDamaged, match="table is missing"):
+        open_store(tmp_path / "a", cluster.owner())
+    made(tmp_path / "b", MadeCluster())
+    with tampering(tmp_path / "b") as (txn, tables):
+        txn.drop(tables.meta, delete=False)
+    with pytest.raises(StoreDamaged, match="owner"):
+        open_store(tmp_path / "b", cluster.owner())
+
+
+def test_environment_of_another_program_is_no_store(tmp_path: Path, cluster: MadeCluster) -> None:
+    with lmdb.Environment(str(tmp_path), max_dbs=2) as env:
+        env.open_db(b"theirs")
+    with pytest.raises(StoreMissing):
+        open_store(tmp_path, cluster.owner())
 
 
 def test_files_are_for_their_owner_alone(tmp_path: Path, cluster: MadeCluster) -> None:
@@ -282,12 +304,13 @@ def test_every_bit_of_an_event_is_guarded(tmp_path: Path, cluster: MadeCluster) 
         blob = txn.get(EVENT_KEY, b"", db=tables.events)
     table_end = len(blob) - len(event.body)
     table_start = table_end - 36 * event.header.entry_count
+    store = open_store(tmp_path, cluster.owner())
     for at in range(len(blob)):
         changed = bytearray(blob)
         changed[at] ^= 1 << (at % 8)
-        with tampering(tmp_path) as (txn, tables):
-            txn.put(EVENT_KEY, bytes(changed), db=tables.events)
-        store = open_store(tmp_path, cluster.owner())
+        with store._env.begin(write=True) as writer:
+            writer.put(EVENT_KEY, bytes(changed), db=store._tables.events)
+        store._snapshot.renew()
         if table_start <= at < table_end:  # the table serves single entries alone
             assert store.event(event.id) == event
         else:
@@ -300,7 +323,36 @@ def test_every_bit_of_an_event_is_guarded(tmp_path: Path, cluster: MadeCluster) 
             except StoreCorrupt:
                 broken += 1
         assert broken or at >= table_end
-        store.close()
+    store.close()
+
+
+@pytest.mark.parametrize("at", [0, 100, 130, 300, -1])
+def test_storing_an_event_again_heals_it(tmp_path: Path, cluster: MadeCluster, at: int) -> None:
+    first = made(tmp_path, cluster)[0][0]
+    assert isinstance(first, StoreEvent)
+    flip(tmp_path, "events", EVENT_KEY, at)
+    store = open_store(tmp_path, cluster.owner())
+    store.commit([first])
+    assert store.event(first.event.id) == first.event
+    assert [progress.found for progress in store.scrub()][-1] == 0
+    store.close()
+
+
+def test_storing_an_event_again_heals_what_leads_to_it(
+    tmp_path: Path, cluster: MadeCluster
+) -> None:
+    effect = made(tmp_path, cluster)[4][0]
+    assert isinstance(effect, StoreEvent)
+    with tampering(tmp_path) as (txn, tables):
+        txn.delete(effect.event.id[:16], db=tables.ids)
+        parent = keys.slot_key(slot(1, 2)) + keys.slot_key(effect.meta.slot)
+        assert txn.delete(parent, db=tables.edges)
+    store = open_store(tmp_path, cluster.owner())
+    assert store.meta(effect.event.id) is None
+    store.commit([effect])
+    assert store.event(effect.event.id) == effect.event
+    assert [progress.found for progress in store.scrub()][-1] == 0
+    store.close()
 
 
 def test_cut_and_missing_events_are_found(tmp_path: Path, cluster: MadeCluster) -> None:

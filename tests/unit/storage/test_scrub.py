@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from mmap import PAGESIZE
 from pathlib import Path
 
 import pytest
@@ -435,7 +436,7 @@ def test_broken_page_is_a_finding_and_not_the_end(tmp_path: Path) -> None:
     middle = batches[200][0]
     assert isinstance(middle, StoreEvent)
     for number in pages_with(tmp_path, middle.event.header_bytes):
-        overwrite_page(tmp_path, number, bytes(4096))
+        overwrite_page(tmp_path, number, bytes(PAGESIZE))
     store = open_store(tmp_path, cluster.owner())
     with pytest.raises(StoreDamaged):
         store.event(middle.event.id)

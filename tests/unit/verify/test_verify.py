@@ -9,7 +9,7 @@ from quipu.ledger.bundle_build import build_bundle
 from quipu.ledger.canonical import encode
 from quipu.ledger.entry import ContentType, Entry, EntryKind, encode_entry
 from quipu.verify import VerificationFailed, verify
-from quipu.verify.values import decoded, text_of
+from quipu.verify.values import decoded
 from tests.small_ledger import JOURNAL, SmallLedger, node_id
 from tests.tree import ROOT
 
@@ -166,14 +166,33 @@ def test_bytes_that_are_no_canonical_value_are_refused(data: bytes) -> None:
         decoded(data, 1 << 20, "thing")
 
 
-def test_a_timestamp_is_no_value_of_ours() -> None:
-    with pytest.raises(VerificationFailed):
-        text_of(decoded(b"\xd6\xff\x00\x00\x00\x01", 16, "thing"), 16, "thing")
+@pytest.mark.parametrize("data", [b"\xd6\xff\0\0\0\x01", b"\xca\0\0\0\0", b"\xcb" + bytes(8)])
+def test_timestamps_and_floats_are_no_values_of_ours(data: bytes) -> None:
+    with pytest.raises(VerificationFailed, match=r"^thing: not a value"):
+        decoded(data, 16, "thing")
+
+
+def test_every_kind_of_value_is_counted() -> None:
+    values = [None, True, False, -1, -200, -70_000, -(2**40), 0, 200, 70_000, 2**40, 2**64 - 1]
+    texts = ["a", "a" * 40, "a" * 300, "a" * 70_000]
+    blobs = [b"b" * size for size in (0, 300, 70_000)]
+    whole = [*values, *texts, *blobs, [[0]] * 20, [0] * 70_000]
+    assert decoded(encode(whole), 1 << 20, "thing") == whole
 
 
 def test_what_is_too_large_is_not_even_read() -> None:
     with pytest.raises(VerificationFailed, match="at most 4"):
         decoded(bytes(5), 4, "thing")
+
+
+@pytest.mark.parametrize("unit", [b"\x90", b"\xc4\x00", b"\x91\x90", b"\xcc\xff"])
+def test_a_file_of_tiny_values_is_refused_before_they_are_built(unit: bytes) -> None:
+    inner = 4095 // len(unit)
+    rows = (16 << 20) // 4100
+    many = b"\xdc" + inner.to_bytes(2, "big") + unit * inner
+    data = b"\xdc" + rows.to_bytes(2, "big") + many * rows
+    with pytest.raises(VerificationFailed, match="at most 200000 values"):
+        verify(data)
 
 
 def test_a_policy_may_be_a_number() -> None:

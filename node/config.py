@@ -1,0 +1,196 @@
+"""Where settings come from: defaults < TOML file < environment < flags, each with its origin.
+
+A key that is not known is an error that names the nearest one. No secret is a setting: secrets
+are files, and settings name them.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from quipu.node import failpoints, limits
+from quipu.node.exits import BadSetting
+from quipu.node.settings import Address, Settings
+
+PREFIX = "QUIPU_"
+FILE_VARIABLE = "QUIPU_CONFIG"
+# Read elsewhere: they are no settings of a node.
+OTHER_VARIABLES = frozenset({FILE_VARIABLE, failpoints.VARIABLE, "QUIPU_TOKEN", "QUIPU_NODES"})
+PORT_MAX = (1 << 16) - 1
+
+
+class Known(NamedTuple):
+    """One setting, as its field declares it."""
+
+    key: str
+    type: Any
+    default: Any
+    doc: str
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.key.replace(".", "_").upper()
+
+
+class Value(NamedTuple):
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    settings: Settings
+    values: dict[str, Value]  # by key, in the order of the declaration
+
+
+def known_settings() -> Iterator[Known]:
+    for section in fields(Settings):
+        holder: Any = section.type
+        hints = get_type_hints(holder)
+        for item in fields(holder):
+            key = f"{section.name}.{item.name}"
+            yield Known(key, hints[item.name], item.default, item.metadata["doc"])
+
+
+def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Value]) -> Config:
+    """`flags` by key: the text given, and the flag it came by. Raises `BadSetting`."""
+    known = {item.key: item for item in known_settings()}
+    values = {key: Value(item.default, "default") for key, item in known.items()}
+    path = file or _path_of(environment.get(FILE_VARIABLE))
+    if path is not None:
+        for key, given in _from_file(path, known):
+            values[key] = Value(_parsed(known[key], given, f"{path}: {key}"), str(path))
+    for key, text, origin in _from_environment(environment, known):
+        values[key] = Value(_parsed(known[key], text, origin), origin)
+    for key, (text, flag) in flags.items():
+        if key not in known:
+            raise _unknown("setting", key, list(known), flag)
+        values[key] = Value(_parsed(known[key], text, f"{flag} {key}"), flag)
+    return Config(_assembled(values), values)
+
+
+def _assembled(values: Mapping[str, Value]) -> Settings:
+    sections = {}
+    for section in fields(Settings):
+        holder: Any = section.type
+        names = [item.name for item in fields(holder)]
+        sections[section.name] = holder(
+            **{name: values[f"{section.name}.{name}"].value for name in names}
+        )
+    return Settings(**sections)
+
+
+def _path_of(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+# --- sources ------------------------------------------------------------------------------------
+def _from_file(path: Path, known: Mapping[str, Known]) -> Iterator[tuple[str, object]]:
+    try:
+        if path.stat().st_size > limits.CONFIG_FILE_BYTES_MAX:
+            raise BadSetting(f"{path} is too large for a configuration", "Name another file.")
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadSetting(
+            f"cannot read {path}: {error.strerror}", "Name a file that is there, or none."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{path} is not TOML: {error}", "Repair that line.") from error
+    sections = list(dict.fromkeys(key.partition(".")[0] for key in known))
+    for section, content in tree.items():
+        if section not in sections:
+            raise _unknown("section", section, sections, str(path))
+        if not isinstance(content, dict):
+            raise BadSetting(
+                f"{path}: {section} is a section", f"Write [{section}] above its keys."
+            )
+        for name, given in content.items():
+            key = f"{section}.{name}"
+            if key not in known:
+                raise _unknown("setting", key, list(known), str(path))
+            yield key, given
+
+
+def _from_environment(
+    environment: Mapping[str, str], known: Mapping[str, Known]
+) -> Iterator[tuple[str, str, str]]:
+    by_variable = {item.variable: key for key, item in known.items()}
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
+            continue
+        if variable not in by_variable:
+            raise _unknown("variable", variable, list(by_variable), "the environment")
+        yield by_variable[variable], text, variable
+
+
+def _unknown(what: str, name: str, known: list[str], where: str) -> BadSetting:
+    near = difflib.get_close_matches(name, known, n=1)
+    advice = f"Did you mean {near[0]}?" if near else "`quipu config show` lists what there is."
+    return BadSetting(f"{where}: there is no {what} {name}", advice)
+
+
+# --- values -------------------------------------------------------------------------------------
+def _parsed(known: Known, given: object, where: str) -> Any:
+    try:
+        return parse_value(known.type, given)
+    except ValueError as error:
+        raise BadSetting(
+            f"{where} = {given!r}: {error}",
+            f"{known.key}: {known.doc}. Default: {shown(known.default)}",
+        ) from error
+
+
+def parse_value(kind: Any, given: object) -> Any:
+    """TOML gives values with types, environment and flags give text. Raises ValueError."""
+    if get_origin(kind) is UnionType:
+        (kind,) = (option for option in get_args(kind) if option is not NoneType)
+        if given in ("", "none"):
+            return None
+    if get_origin(kind) is Literal:
+        if given not in get_args(kind):
+            raise ValueError("one of " + ", ".join(get_args(kind)))
+        return given
+    if kind is bool:
+        return _parse_bool(given)
+    if kind is int:
+        if isinstance(given, bool) or not (isinstance(given, int) or str(given).isdigit()):
+            raise ValueError("a whole number")
+        return int(str(given))
+    if not isinstance(given, str) or not given:
+        raise ValueError("a text")
+    if kind is Address:
+        return parse_address(given)
+    return kind(given)
+
+
+def _parse_bool(given: object) -> bool:
+    if isinstance(given, bool):
+        return given
+    if given in ("true", "false"):
+        return given == "true"
+    raise ValueError("true or false")
+
+
+def parse_address(text: str) -> Address:
+    host, colon, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not host or not port.isdigit() or int(port) > PORT_MAX:
+        raise ValueError("host:port, as 127.0.0.1:8470 or [::1]:8470")
+    return Address(host, int(port))
+
+
+def shown(value: object) -> str:
+    """As it would stand in a TOML file."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case _:
+            return f'"{value}"'

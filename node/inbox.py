@@ -1,0 +1,118 @@
+"""What waits for the next turn, bounded in number and bytes, and who waits for an answer."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from quipu.ledger.inputs import EntriesSubmitted, Input
+from quipu.ledger.words import Ticket
+from quipu.node import limits
+from quipu.node.service import Draining, Overloaded, Stored, StoreIsFull
+
+
+@dataclass(slots=True)
+class Pending:
+    """One submission on its way."""
+
+    answer: asyncio.Future[Stored]
+    entries: int
+
+    def stored(self, stored: Stored) -> None:
+        if not self.answer.done():  # its caller may have gone
+            self.answer.set_result(stored)
+
+    def failed(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+@dataclass(slots=True)
+class Inbox:
+    """Invariant: every ticket in `inputs` has its answer in `pending`."""
+
+    wake: Callable[[], None] = lambda: None
+    pending: dict[Ticket, Pending] = field(default_factory=dict)
+    submissions_held: int = 0  # bodies being read or answered
+    bytes_held: int = 0
+    is_full: bool = False  # the disk is
+    is_draining: bool = False
+    is_backlogged: Callable[[], bool] = lambda: False
+    refused: Callable[[], None] = lambda: None
+    _inputs: list[Input] = field(default_factory=list)
+    _last_ticket: int = 0
+
+    def admit(self, body_bytes: int) -> "Room":
+        self.check()
+        if (
+            self.submissions_held >= limits.SUBMISSIONS_WAITING_MAX
+            or self.bytes_held + body_bytes > limits.BYTES_WAITING_MAX
+        ):
+            self.refused()
+            raise Overloaded(limits.RETRY_AFTER_S, "the inbox is full")
+        return Room(self, body_bytes)
+
+    def check(self) -> None:
+        if self.is_draining:
+            raise Draining("the node is stopping")
+        if self.is_full:
+            raise StoreIsFull("no room on the disk")
+        if self.is_backlogged():
+            self.refused()
+            raise Overloaded(limits.BACKLOG_RETRY_AFTER_S, "too much waits to become Read")
+
+    def submit(self, entries: Sequence[bytes]) -> asyncio.Future[Stored]:
+        self.check()
+        if len(self.pending) >= limits.SUBMISSIONS_WAITING_MAX:
+            self.refused()
+            raise Overloaded(limits.RETRY_AFTER_S, "the inbox is full")
+        self._last_ticket += 1
+        ticket = Ticket(self._last_ticket)
+        answer: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
+        self.pending[ticket] = Pending(answer, len(entries))
+        self._inputs.append(EntriesSubmitted(ticket, tuple(entries)))
+        self.wake()
+        return answer
+
+    def push(self, given: Input) -> bool:
+        """What is not from an app. False: no room; whoever brought it waits."""
+        if len(self._inputs) >= limits.INPUTS_PER_TURN_MAX:
+            return False
+        self._inputs.append(given)
+        self.wake()
+        return True
+
+    def take(self) -> list[Input]:
+        inputs, self._inputs = self._inputs, []
+        return inputs
+
+    def has_inputs(self) -> bool:
+        return bool(self._inputs)
+
+    def fail_all(self, error: Exception) -> None:
+        """Nothing of what waits was stored."""
+        self._inputs.clear()
+        pending, self.pending = self.pending, {}
+        for waiting in pending.values():
+            waiting.failed(error)
+
+
+@dataclass(slots=True)
+class Room:
+    """Room that is held while a body is read and its entries are on their way."""
+
+    inbox: Inbox
+    body_bytes: int
+
+    def __enter__(self) -> None:
+        self.inbox.submissions_held += 1
+        self.inbox.bytes_held += self.body_bytes
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.inbox.submissions_held -= 1
+        self.inbox.bytes_held -= self.body_bytes

@@ -1,0 +1,44 @@
+"""Every bound of the running node, each with its unit and its reason."""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# --- the inbox -----------------------------------------------------------------------------------
+SUBMISSIONS_WAITING_MAX = 4_096  # at 10,000 a second less than half a second of waiting
+BYTES_WAITING_MAX = 64 * MIB  # bodies being read and entries not durable yet; 16 events of 4 MiB
+INPUTS_PER_TURN_MAX = 16_384  # a turn stays some 100 ms even when everything comes at once
+RETRY_AFTER_S = 1.0  # said to whom the inbox has no room for: a second drains it many times
+BACKLOG_RETRY_AFTER_S = 5.0  # said while too much waits to become Read: peers need that long
+
+# --- the turn ------------------------------------------------------------------------------------
+TURN_LATE_S = 5.0  # a commit under way for longer: the writer counts as stuck, livez fails
+FULL_PROBE_INTERVAL_S = 1.0  # how often a full disk is asked whether there is room again
+FULL_PROBE_BYTES = 16 * MIB  # room for the largest turn; less than that is still full
+REBUILDS_PER_MINUTE_MAX = 10  # more failed turns than that: the node stops and says why
+REBUILD_WINDOW_S = 60.0
+
+# --- stopping ------------------------------------------------------------------------------------
+DRAIN_S = 8.0  # what was taken is finished by then; 2 s are left of the ten for closing
+STOP_S = 10.0  # SIGTERM to exit, whatever hangs
+
+# --- memory --------------------------------------------------------------------------------------
+TIMES_RECENT_MAX = 65_536  # events whose times of arrival and of Read are remembered, 10 MiB
+SUBSCRIPTIONS_MAX = 1_024  # as many as the API has connections
+SUBSCRIPTION_QUEUE_MAX = 65_536  # news that one of them may ask to have kept for it
+WAITERS_MAX = 65_536  # requests that wait for an event to become Read, 1 KiB each
+
+# --- reading -------------------------------------------------------------------------------------
+EXPLAIN_EVENTS_MAX = 16  # Unread ancestors named; more of them explain nothing more
+ANCESTORS_MAX = 10_000  # one answer; 1 ms a hundred
+
+# --- measuring -----------------------------------------------------------------------------------
+COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.25, 1.0)
+STEP_SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
+
+# --- files ---------------------------------------------------------------------------------------
+KEY_FILE_BYTES_MAX = 256  # one line
+CONFIG_FILE_BYTES_MAX = 1 * MIB  # a page of settings, with room
+
+# --- doctor --------------------------------------------------------------------------------------
+DOCTOR_SYNCS = 20  # a fifth of a second on a slow disk
+SYNC_SLOW_S = 0.05  # slower than a spinning disk: something is wrong

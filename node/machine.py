@@ -1,0 +1,97 @@
+"""The core with its store, its view and its checkpoints: all that a failed commit discards."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quipu.ledger.checkpoint import Checkpoint, Standing
+from quipu.ledger.core import Core, CoreConfig
+from quipu.ledger.epochs import cluster_id_of, decode_genesis
+from quipu.ledger.signing import KeyPair
+from quipu.ledger.words import EventId, Now, Seq, Slot
+from quipu.node.view import View
+from quipu.storage.store import Owner, Store
+
+OpenStore = Callable[[Owner], Store]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the machine takes from outside; tests give their own."""
+
+    key: KeyPair
+    genesis: bytes
+    open_store: OpenStore
+    clock: Callable[[], Now]
+    entropy: Callable[[], int]  # fresh random bits, for each core its own
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(cluster_id_of(self.genesis), self.key.node_id)
+
+
+@dataclass(slots=True)
+class Machine:
+    """Invariant: between two turns core, view and checkpoint rest on the same commit."""
+
+    surroundings: Surroundings
+    store: Store
+    core: Core
+    view: View
+    checkpoint: Checkpoint
+
+    @classmethod
+    def open(cls, surroundings: Surroundings) -> "Machine":
+        """Raises StoreError."""
+        store = surroundings.open_store(surroundings.owner)
+        try:
+            return cls(surroundings, store, *_built(surroundings, store))
+        except BaseException:
+            store.close()
+            raise
+
+    def rebuild(self, reopen: bool) -> None:
+        """After a commit that failed: on from what is durable, in a new journal. With `reopen`
+        nobody knows what that is before the store is opened anew. Raises StoreError."""
+        if reopen:
+            self.store.close()
+            self.store = self.surroundings.open_store(self.surroundings.owner)
+        times = self.view.times
+        self.core, self.view, self.checkpoint = _built(self.surroundings, self.store)
+        self.view.times = times
+
+    @property
+    def cluster_name(self) -> str:
+        return decode_genesis(self.surroundings.genesis).name
+
+    def unread(self, limit: int) -> list[EventId]:
+        """Held and not Read, by branch, upwards."""
+        found: list[EventId] = []
+        for key in sorted(self.view.unread):
+            record = self.view.branches[key]
+            first = max(record.read_seq, record.base_seq) + 1
+            for seq in range(first, record.held_seq + 1):
+                if len(found) >= limit:
+                    return found
+                identity = self.store.id_at(Slot(*key.cord, Seq(seq), key.number))
+                assert identity is not None
+                found.append(identity)
+        return found
+
+    def leaves(self) -> list[EventId]:
+        """Of the Model, oldest first."""
+        metas = (self.store.meta(identity) for identity in self.view.leaves.values())
+        known = [(meta.hlc, meta.id) for meta in metas if meta is not None]
+        return [identity for _, identity in sorted(known)]
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Checkpoint]:
+    now, saved = surroundings.clock(), store.saved()
+    view = View.of(surroundings.genesis, saved, store.stats().feed)
+    standing = Standing.of(surroundings.genesis, [document for document, _ in saved.epochs])
+    checkpoint = Checkpoint(surroundings.key.node_id, standing, store)
+    checkpoint.resume(saved, now)
+    config = CoreConfig(surroundings.key, surroundings.genesis, surroundings.entropy())
+    return Core(config, saved, store, now), view, checkpoint

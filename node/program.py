@@ -1,0 +1,238 @@
+"""One node from start to stop: directory, store, loop, faces, signals, drain.
+
+The faces (HTTP and health) are given by who composes the program: this layer knows none.
+"""
+
+import asyncio
+import os
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from quipu.ledger.words import NodeId, Now
+from quipu.node import limits
+from quipu.node.data_directory import (
+    FOUNDING_RANDOM_BYTES,
+    DataDirectory,
+    Founding,
+    open_directory,
+)
+from quipu.node.exits import DirectoryTaken, Exit, StoreUnusable
+from quipu.node.failpoints import passing
+from quipu.node.inbox import Inbox
+from quipu.node.logs import Log
+from quipu.node.machine import Machine, OpenStore, Surroundings
+from quipu.node.measures import Measures
+from quipu.node.news import Newsroom
+from quipu.node.running import RunningLedger
+from quipu.node.service import Draining, Ledger
+from quipu.node.settings import Settings
+from quipu.node.turns import Outlets, Turns
+from quipu.node.writer import InlineWriter, ThreadWriter, Writer
+from quipu.storage.environment import StoreDamaged, has_room
+from quipu.storage.lmdb_store import open_store
+from quipu.storage.ownership import StoreForeign
+from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
+
+NS_PER_MS = 1_000_000
+ENTROPY_BITS = 64
+
+
+class Faces(Protocol):
+    """What listens: started with the ledger, stopped before it."""
+
+    async def stop(self, grace_s: float) -> None:
+        """No new connection; streams are said goodbye to; what is under way is finished."""
+
+
+StartFaces = Callable[[Ledger, Settings, Log], Awaitable[Faces]]
+
+
+def clock() -> Now:
+    return Now(time.time_ns() // NS_PER_MS, time.monotonic_ns() // NS_PER_MS)
+
+
+def founding(settings: Settings) -> Founding:
+    return Founding(
+        settings.node.name,
+        settings.node.cluster_name,
+        clock().wall_ms,
+        secrets.token_bytes(FOUNDING_RANDOM_BYTES),
+    )
+
+
+@dataclass(slots=True)
+class Node:
+    """An open node: the ledger it offers, and how to end it."""
+
+    settings: Settings
+    directory: DataDirectory
+    ledger: RunningLedger
+    log: Log
+    stopping: asyncio.Event
+    failure: str = ""
+
+    def ask_stop(self, why: str) -> None:
+        if not self.stopping.is_set():
+            self.log.info("stopping", reason=why)
+            self.stopping.set()
+
+    def give_up(self, why: str) -> None:
+        self.failure = why
+        self.stopping.set()
+
+    async def drain(self) -> None:
+        """Takes nothing more; what was taken is committed, receipts for it too."""
+        ledger = self.ledger
+        ledger.inbox.is_draining = True
+        passing("drain.begun")
+        ledger.end_waiting("draining")
+        try:
+            async with asyncio.timeout(limits.DRAIN_S):
+                await ledger.turns.idle()
+        except TimeoutError:
+            waiting = len(ledger.inbox.pending)
+            self.log.warning("not everything was finished in time", waiting=waiting)
+            ledger.inbox.fail_all(Draining("the node stopped before this was stored"))
+
+    def close(self) -> None:
+        self.ledger.turns.stop()
+        self.ledger.writer.stop()
+        self.ledger.machine.close()
+        self.directory.close()
+
+
+def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> Node:
+    """Raises `CannotStart`."""
+    directory = open_directory(settings.node.data_dir, founding(settings))
+    try:
+        machine = _open_machine(directory)
+    except BaseException:
+        directory.close()
+        raise
+    passing("start.store")
+    writer: Writer = ThreadWriter(loop) if settings.store.writer == "thread" else InlineWriter(loop)
+    measures = Measures()
+    inbox = Inbox()
+    turns = Turns(machine, writer, inbox, Outlets(), measures, log)
+    ledger = RunningLedger(
+        settings.node.name, machine, inbox, turns, writer, Newsroom(), measures, time.monotonic
+    )
+    node = Node(settings, directory, ledger, log, asyncio.Event())
+    _connect(node)
+    turns.wake()
+    return node
+
+
+def _connect(node: Node) -> None:
+    """Who hears of what: the parts themselves do not know each other."""
+    ledger, path = node.ledger, node.directory.store_path
+
+    def is_backlogged() -> bool:
+        return ledger.machine.core.author.is_backlogged()  # the core may be another by then
+
+    def count_overload() -> None:
+        ledger.measures.overloaded += 1
+
+    def store_has_room() -> bool:
+        return has_room(path, limits.FULL_PROBE_BYTES)
+
+    ledger.inbox.wake = ledger.turns.wake
+    ledger.inbox.is_backlogged = is_backlogged
+    ledger.inbox.refused = count_overload
+    ledger.turns.outlets = Outlets(_send_nowhere, ledger.tell, store_has_room, node.give_up)
+
+
+def _send_nowhere(peer: NodeId, data: bytes) -> None:
+    """There is no transport yet, and nobody is connected."""
+
+
+def open_store_of(directory: DataDirectory) -> Store:
+    """Raises `CannotStart`."""
+    with _explained():
+        return _opener(directory)(Owner(directory.cluster_id, directory.key.node_id))
+
+
+def _open_machine(directory: DataDirectory) -> Machine:
+    surroundings = Surroundings(
+        directory.key,
+        directory.genesis,
+        _opener(directory),
+        clock,
+        lambda: secrets.randbits(ENTROPY_BITS),
+    )
+    with _explained():
+        return Machine.open(surroundings)
+
+
+def _opener(directory: DataDirectory) -> OpenStore:
+    path = directory.store_path
+    is_lost = not directory.is_new and not path.exists()
+    return lambda owner: open_store(path, owner, recovering=is_lost)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except StoreForeign as error:
+        raise DirectoryTaken(
+            str(error), "Put back the store that belongs to these keys."
+        ) from error
+    except (StoreDamaged, StoreCorrupt) as error:
+        raise StoreUnusable(
+            f"the store is damaged: {error}",
+            "Look with `python -m quipu.storage verify`; restore a backup in its place.",
+        ) from error
+    except StoreFull as error:
+        raise StoreUnusable(
+            f"no room on the disk: {error}", "Make room and start again."
+        ) from error
+    except StoreError as error:
+        raise StoreUnusable(str(error), "The log of the system may say more.") from error
+
+
+@asynccontextmanager
+async def opened(settings: Settings, log: Log) -> AsyncIterator[Node]:
+    """A node without faces, as tests and tools use it."""
+    node = open_node(settings, log, asyncio.get_running_loop())
+    try:
+        yield node
+    finally:
+        await node.drain()
+        node.close()
+
+
+async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
+    """Until SIGTERM or SIGINT. Raises `CannotStart`."""
+    loop = asyncio.get_running_loop()
+    node = open_node(settings, log, loop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, node.ask_stop, signal.Signals(number).name)
+    faces: Faces | None = None
+    try:
+        faces = await start_faces(node.ledger, settings, log)
+        await node.stopping.wait()
+    finally:
+        watchdog = loop.call_later(limits.STOP_S, _stop_hard, log)
+        begun = time.monotonic()
+        await node.drain()
+        if faces is not None:
+            await faces.stop(max(limits.STOP_S - 1 - (time.monotonic() - begun), 0.0))
+        node.close()
+        watchdog.cancel()
+    if node.failure:
+        log.error("stopped by a failure", reason=node.failure)
+        return Exit.FAILURE
+    log.info("stopped")
+    return Exit.OK
+
+
+def _stop_hard(log: Log) -> None:
+    """Nothing acknowledged is lost by this: it was durable before it was acknowledged."""
+    log.error("stopping took too long: ended as it is")
+    os._exit(Exit.FAILURE)

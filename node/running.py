@@ -1,0 +1,286 @@
+"""The running ledger: what `Ledger` promises, on one machine, one inbox and one loop."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from quipu.ledger import bundle_build
+from quipu.ledger.entry import decode_entry
+from quipu.ledger.epochs import Epoch
+from quipu.ledger.event import EventMeta, SignedEvent
+from quipu.ledger.evidence import Conviction
+from quipu.ledger.words import EventId, Journal, NodeId, NodeNo
+from quipu.node import limits
+from quipu.node.explain import Witness
+from quipu.node.inbox import Inbox
+from quipu.node.machine import Machine
+from quipu.node.measures import Measures, cumulative
+from quipu.node.news import Newsroom
+from quipu.node.service import (
+    Check,
+    EntryId,
+    EventRead,
+    EventState,
+    EventStatus,
+    Explanation,
+    FrontierRow,
+    Health,
+    KeyedEntry,
+    MemberRow,
+    Metrics,
+    News,
+    Overloaded,
+    Stored,
+    Subscription,
+)
+from quipu.node.turns import Turns
+from quipu.node.writer import Writer
+
+
+@dataclass(slots=True)
+class RunningLedger:
+    """Invariant: it reads from the store and the view alone, never from the core, which is ahead
+    of the disk."""
+
+    name: str
+    machine: Machine
+    inbox: Inbox
+    turns: Turns
+    writer: Writer
+    newsroom: Newsroom
+    measures: Measures
+    monotonic_s: Callable[[], float]
+    _waiting: dict[EventId, list[asyncio.Future[bool]]] = field(default_factory=dict)
+    _waiting_count: int = 0
+
+    # --- who ------------------------------------------------------------------------------------
+    @property
+    def node_id(self) -> NodeId:
+        return self.machine.surroundings.key.node_id
+
+    @property
+    def cluster_id(self) -> bytes:
+        return self.machine.view.epochs.cluster_id
+
+    @property
+    def genesis(self) -> bytes:
+        return self.machine.surroundings.genesis
+
+    @property
+    def cluster_name(self) -> str:
+        return self.machine.cluster_name
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.machine.view.epoch
+
+    @property
+    def journal(self) -> Journal | None:
+        return self.machine.core.author.journal
+
+    def members(self) -> tuple[MemberRow, ...]:
+        rows = self.machine.checkpoint.standing.members
+        return tuple(
+            MemberRow(NodeNo(m.node_no), NodeId(m.node_id), m.name, tuple(m.roles)) for m in rows
+        )
+
+    # --- writing --------------------------------------------------------------------------------
+    def admit(self, body_bytes: int) -> AbstractContextManager[None]:
+        return self.inbox.admit(body_bytes)
+
+    async def submit(self, entries: Sequence[bytes]) -> Stored:
+        return await self.inbox.submit(entries)
+
+    def check(self, entries: Sequence[bytes]) -> None:
+        self.inbox.check()
+        for entry in entries:
+            decode_entry(entry)
+        self.machine.core.author.check_size(entries)
+
+    def find_key(self, submitter: str | None, stream: str, key: str) -> KeyedEntry | None:
+        metas = [
+            (self._meta(identity), index)
+            for identity, index in self.machine.store.find_key(submitter, stream, key)
+        ]
+        ranked = sorted((meta.hlc, meta.id, index) for meta, index in metas)
+        if not ranked:
+            return None
+        first, *others = (EntryId(identity, index) for _, identity, index in ranked)
+        return KeyedEntry(first, tuple(others))
+
+    # --- reading --------------------------------------------------------------------------------
+    def status(self, event_id: EventId) -> EventStatus | None:
+        meta = self.meta(event_id)
+        return None if meta is None else self._witness().status(meta)
+
+    async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
+        status = self.status(event_id)
+        if status is not None and status.state is not EventState.STORED:
+            return status.state is EventState.READ
+        if self.inbox.is_draining:
+            return False
+        if self._waiting_count >= limits.WAITERS_MAX:
+            raise Overloaded(limits.RETRY_AFTER_S, "too many wait for events to become Read")
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(event_id, []).append(answer)
+        self._waiting_count += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting_count -= 1
+            others = self._waiting.get(event_id)
+            if others is not None and answer in others:
+                others.remove(answer)
+                if not others:
+                    del self._waiting[event_id]
+
+    def event(self, event_id: EventId) -> SignedEvent | None:
+        return self.machine.store.event(event_id)
+
+    def entry(self, event_id: EventId, index: int) -> bytes | None:
+        return self.machine.store.entry(event_id, index)
+
+    def meta(self, event_id: EventId) -> EventMeta | None:
+        return self.machine.store.meta(event_id)
+
+    def _meta(self, event_id: EventId) -> EventMeta:
+        meta = self.meta(event_id)
+        assert meta is not None  # an index named it
+        return meta
+
+    def find_event(self, prefix: bytes) -> EventMeta | None:
+        return self.machine.store.meta_by_prefix(prefix)
+
+    def children(self, event_id: EventId) -> list[EventId]:
+        return self.machine.store.children(event_id)
+
+    def ancestors(self, event_id: EventId, depth: int, limit: int) -> list[EventMeta]:
+        start = self.meta(event_id)
+        found: dict[EventId, EventMeta] = {}
+        edge = [] if start is None else [start]
+        for _ in range(depth):
+            named = dict.fromkeys(i for meta in edge for i in (meta.prev, *meta.parents))
+            edge = []
+            for identity in named:
+                meta = None if identity in found else self.meta(identity)
+                if meta is not None:
+                    found[identity] = meta
+                    edge.append(meta)
+                    if len(found) >= min(limit, limits.ANCESTORS_MAX):
+                        return list(found.values())
+            if not edge:
+                break
+        return list(found.values())
+
+    def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
+        return self.machine.store.feed(after, limit)
+
+    @property
+    def feed_number(self) -> int:
+        return self.machine.view.feed_number
+
+    def unread(self, limit: int) -> list[EventId]:
+        return self.machine.unread(limit)
+
+    def leaves(self) -> list[EventId]:
+        return self.machine.leaves()
+
+    def frontier(self) -> list[FrontierRow]:
+        return self.machine.view.frontier()
+
+    def explain(self, event_id: EventId) -> Explanation | None:
+        meta = self.meta(event_id)
+        if meta is None:
+            return None
+        return self._witness().explain(meta, self.machine.surroundings.clock(), ())
+
+    def proof(self, event_id: EventId, index: int) -> bytes:
+        view = self.machine.view
+        return bundle_build.build_bundle(self.machine.store, view.lineage, event_id, index)
+
+    def convictions(self) -> tuple[Conviction, ...]:
+        return tuple(self.machine.view.convictions.values())
+
+    def _witness(self) -> Witness:
+        return Witness(self.machine.view, self.machine.store, self.node_id)
+
+    # --- news -----------------------------------------------------------------------------------
+    def subscribe(self, queue_max: int = 1_024) -> Subscription:
+        return self.newsroom.subscribe(self.feed_number, queue_max)
+
+    def tell(self, news: list[News]) -> None:
+        """From the loop, after each turn."""
+        if self._waiting:
+            for item in news:
+                if isinstance(item, EventRead):
+                    self._answer(item.event_id, True)
+        self.newsroom.tell(news)
+
+    def end_waiting(self, reason: str) -> None:
+        self.newsroom.end(reason)
+        for event_id in list(self._waiting):
+            self._answer(event_id, False)
+
+    def _answer(self, event_id: EventId, is_read: bool) -> None:
+        for waiting in self._waiting.pop(event_id, ()):
+            if not waiting.done():
+                waiting.set_result(is_read)
+
+    # --- health ---------------------------------------------------------------------------------
+    def health(self) -> Health:
+        since = self.turns.committing_since
+        waited_s = 0.0 if since is None else self.monotonic_s() - since
+        core = self.machine.core
+        return Health(
+            live=(
+                Check(
+                    "loop",
+                    not self.turns.is_stopped,
+                    "" if not self.turns.is_stopped else "stopped",
+                ),
+                Check(
+                    "writer",
+                    self.writer.is_alive() and waited_s < limits.TURN_LATE_S,
+                    f"{waited_s:.1f} s",
+                ),
+            ),
+            ready=(
+                Check("draining", not self.inbox.is_draining),
+                Check("disk", not self.inbox.is_full),
+                Check("backlog", not self.inbox.is_backlogged()),
+            ),
+            read=(
+                Check("signing", core.recovery.may_sign),
+                Check("quorum", len(self.epoch.members) == 1),
+            ),
+        )
+
+    def metrics(self) -> Metrics:
+        stats, measures = self.machine.store.stats(), self.measures
+        return Metrics(
+            counters=measures.counters(),
+            gauges={
+                "feed_number": self.feed_number,
+                "epoch": self.epoch.number,
+                "members": len(self.epoch.members),
+                "journals_above_cut": self.machine.checkpoint.journals_open,
+                "events_unread": self.machine.view.unread_count(),
+                "submissions_waiting": self.inbox.submissions_held,
+                "bytes_waiting": self.inbox.bytes_held,
+                "subscriptions": len(self.newsroom.listeners),
+                "store_events": stats.events,
+                "store_used_bytes": stats.used_bytes,
+                "store_file_bytes": stats.file_bytes,
+                "store_full": int(self.inbox.is_full),
+                "draining": int(self.inbox.is_draining),
+            },
+            histograms={
+                "commit_seconds": cumulative(measures.commit_seconds),
+                "step_seconds": cumulative(measures.step_seconds),
+            },
+            refused={str(reason): count for reason, count in measures.inputs_refused.items()},
+        )

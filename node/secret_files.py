@@ -1,0 +1,67 @@
+"""Files that hold a secret: one line each, 0600, written whole or not at all.
+
+A secret is never a setting, a flag or a log line. What others may read is refused, not repaired:
+who has read it already is not known.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from quipu.node import limits
+from quipu.node.exits import KeyExposed
+from quipu.storage.environment import sync_directory
+
+SECRET_MODE = 0o600
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def write_new(path: Path, data: bytes, mode: int = SECRET_MODE) -> None:
+    """Whole and durable, or not there. Raises FileExistsError: nothing is ever overwritten."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        try:
+            os.fchmod(fd, mode)
+            os.write(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.link(beside, path)
+    finally:
+        beside.unlink()
+    sync_directory(path.parent)
+
+
+def write_secret(path: Path, label: str, secret: bytes) -> None:
+    write_new(path, f"{label} {secret.hex()}\n".encode())
+
+
+def read_secret(path: Path, label: str, size: int) -> bytes:
+    """Raises `KeyExposed`, or FileNotFoundError."""
+    check_private(path)
+    text = path.read_bytes()[: limits.KEY_FILE_BYTES_MAX].decode(errors="replace").strip()
+    match = re.fullmatch(rf"{re.escape(label)} ([0-9a-f]{{{2 * size}}})", text)
+    if match is None:
+        raise KeyExposed(
+            f"{path} is not a {label} file",
+            "Put the right file back. A node without its old key is another node.",
+        )
+    return bytes.fromhex(match[1])
+
+
+def check_private(path: Path) -> None:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise KeyExposed(f"{path} is not a regular file", "Put the key file itself there.")
+    if found.st_mode & OTHERS:
+        raise KeyExposed(
+            f"{path} can be read by others (mode {stat.S_IMODE(found.st_mode):04o})",
+            f"If nobody has: chmod 600 {path}",
+        )
+    if found.st_uid not in (os.geteuid(), 0):
+        raise KeyExposed(
+            f"{path} belongs to user {found.st_uid}, this is user {os.geteuid()}",
+            f"Run as that user, or: chown {os.geteuid()} {path}",
+        )

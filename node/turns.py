@@ -1,0 +1,307 @@
+"""The loop: collect, step the core once, commit once, speak.
+
+While a commit runs it only collects, so what queued up meanwhile is the next event. A failed
+commit discards the core and goes on from what is durable; a full disk pauses it.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quipu.ledger.effects import (
+    Effects,
+    EntriesRefused,
+    EntriesStored,
+    InputRefused,
+    NodeConvicted,
+    SendEarly,
+    SendMessage,
+    StoreEpoch,
+    StoreEvent,
+    StoreInv,
+)
+from quipu.ledger.event import SignedEvent
+from quipu.ledger.refusals import Refused
+from quipu.ledger.words import EventId, Hlc, Journal, NodeId, Seq
+from quipu.node import limits
+from quipu.node.failpoints import passing
+from quipu.node.inbox import Inbox
+from quipu.node.logs import Log
+from quipu.node.machine import Machine
+from quipu.node.measures import Measures, observe
+from quipu.node.service import (
+    EntryId,
+    EventRead,
+    News,
+    NodeFailed,
+    OutcomeUnknown,
+    Stored,
+    StoreIsFull,
+)
+from quipu.node.writer import Outcome, Writer
+from quipu.storage import store as stores
+
+MS_PER_S = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Where a turn is heard: peers, readers of news, and who must stop the node."""
+
+    send: Callable[[NodeId, bytes], None] = lambda peer, data: None
+    tell: Callable[[list[News]], None] = lambda news: None
+    has_room: Callable[[], bool] = lambda: True  # whether a full disk has room again
+    give_up: Callable[[str], None] = lambda why: None
+
+
+@dataclass(slots=True)
+class Turns:
+    """Invariant: at most one commit is under way, and the core does not move while one is."""
+
+    machine: Machine
+    writer: Writer
+    inbox: Inbox
+    outlets: Outlets
+    measures: Measures
+    log: Log
+    committing_since: float | None = None
+    is_stopped: bool = False
+    _effects: Effects | None = None  # of the commit under way
+    _asked: bool = False
+    _timer: asyncio.TimerHandle | None = None
+    _idle: list[asyncio.Future[None]] = field(default_factory=list)
+    _rebuilt: deque[float] = field(default_factory=deque)
+
+    # --- when -----------------------------------------------------------------------------------
+    def wake(self) -> None:
+        """Something waits. The turn comes after what is ready now has been collected, too."""
+        if not (self._asked or self.committing_since is not None or self.is_stopped):
+            self._asked = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def is_idle(self) -> bool:
+        return self.committing_since is None and not self.inbox.has_inputs()
+
+    async def idle(self) -> None:
+        """Until nothing waits and no commit is under way."""
+        while not (self.is_idle() or self.is_stopped):
+            waiting = asyncio.get_running_loop().create_future()
+            self._idle.append(waiting)
+            await waiting
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self._disarm()
+        self._tell_idle()
+
+    def _plan(self) -> None:
+        """After a turn: the next one, at once or at its time."""
+        self._disarm()
+        if self.inbox.has_inputs():
+            self.wake()
+            return
+        self._tell_idle()
+        machine = self.machine
+        wanted = (machine.core.next_deadline(), machine.checkpoint.next_deadline())
+        deadline_ms = min((ms for ms in wanted if ms is not None), default=None)
+        if deadline_ms is None or self.is_stopped:
+            return
+        wait_ms = max(deadline_ms - machine.surroundings.clock().monotonic_ms, 1)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(wait_ms / MS_PER_S, self.wake)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tell_idle(self) -> None:
+        waiting, self._idle = self._idle, []
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    # --- one turn -------------------------------------------------------------------------------
+    def _turn(self) -> None:
+        self._asked = False
+        if self.committing_since is not None or self.is_stopped or self.inbox.is_full:
+            return
+        effects = self._step()
+        if effects is None:
+            return
+        for effect in effects.spoken:
+            if isinstance(effect, SendEarly):
+                self.outlets.send(effect.peer, effect.data)
+        if effects.durable:
+            self._effects, self.committing_since = effects, time.monotonic()
+            self.writer.commit(self.machine.store, effects.durable, self._committed)
+        else:
+            self._speak(effects)
+            self._plan()
+
+    def _step(self) -> Effects | None:
+        machine, begun = self.machine, time.perf_counter()
+        now = machine.surroundings.clock()
+        inputs = self.inbox.take()
+        try:
+            passing("turn.collected")
+            proposed = machine.checkpoint.propose(now)
+            if proposed is not None:
+                inputs.append(proposed)
+            effects = machine.core.step(inputs, now)
+            passing("turn.decided")
+        except Exception as fault:  # noqa: BLE001 - a mistake of ours must not end the node
+            self._step_failed(fault)
+            return None
+        self.measures.turns += 1
+        observe(self.measures.step_seconds, time.perf_counter() - begun)
+        return effects
+
+    def _committed(self, outcome: Outcome) -> None:
+        effects, self._effects, self.committing_since = self._effects, None, None
+        assert effects is not None
+        observe(self.measures.commit_seconds, outcome.seconds)
+        if outcome.error is not None:
+            self._commit_failed(effects, outcome.error)
+            return
+        passing("turn.committed")
+        self.measures.commits += 1
+        machine = self.machine
+        now = machine.surroundings.clock()
+        machine.checkpoint.committed(effects.durable, now)
+        news = machine.view.committed(effects.durable, now.wall_ms)
+        self._speak(effects)
+        self._count(effects, news)
+        self.outlets.tell(news)
+        passing("turn.spoken")
+        self._plan()
+
+    # --- speaking -------------------------------------------------------------------------------
+    def _speak(self, effects: Effects) -> None:
+        events = _own_events(effects)
+        for effect in effects.spoken:
+            match effect:
+                case EntriesStored(ticket, identity, index):
+                    waiting = self.inbox.pending.pop(ticket)
+                    waiting.stored(_stored(events[identity], index))
+                    self.measures.submissions_stored += 1
+                    self.measures.entries_stored += waiting.entries
+                case EntriesRefused(ticket, reason, detail):
+                    self.inbox.pending.pop(ticket).failed(Refused(reason, detail))
+                    self.measures.refused(reason)
+                case SendMessage(peer, data):
+                    self.outlets.send(peer, data)
+                case InputRefused(peer, reason, detail):
+                    self.measures.refused(reason)
+                    self.log.debug("input refused", peer=peer.hex(), reason=reason, detail=detail)
+                case NodeConvicted(conviction):
+                    self.log.warning("proof of misbehaviour", culprit=conviction.culprit.hex())
+
+    def _count(self, effects: Effects, news: list[News]) -> None:
+        read = sum(isinstance(item, EventRead) for item in news)
+        self.measures.events_read += read
+        self.measures.events_stored += len(news) - read
+        for effect in effects.durable:
+            if isinstance(effect, StoreEpoch):
+                passing("checkpoint.opened")
+                self.measures.checkpoints += 1
+                self.log.info("epoch opened", number=effect.number)
+            elif isinstance(effect, StoreInv) and effect.inv.array.close is not None:
+                passing("checkpoint.sealed")
+
+    # --- failing --------------------------------------------------------------------------------
+    def _step_failed(self, fault: Exception) -> None:
+        """The core may have moved halfway: it is not used again. Its inputs are dropped, for they
+        may be what it failed on."""
+        self.measures.step_failures += 1
+        self.log.error("a turn failed; the core is rebuilt", exc_info=fault)
+        self.inbox.fail_all(NodeFailed(f"{type(fault).__name__}: {fault}"))
+        self._rebuild(reopen=False)
+
+    def _commit_failed(self, effects: Effects, error: Exception) -> None:
+        self.measures.commit_failures += 1
+        was_told = any(isinstance(effect, SendEarly) for effect in effects.spoken)
+        is_full = isinstance(error, stores.StoreFull)
+        self.log.error("a commit failed; the core is rebuilt", error=repr(error))
+        for effect in effects.spoken:
+            match effect:
+                case EntriesStored(ticket, identity, index):
+                    waiting = self.inbox.pending.pop(ticket)
+                    if is_full and not was_told:
+                        waiting.failed(StoreIsFull("no room on the disk"))
+                    else:
+                        self.measures.outcomes_unknown += 1
+                        ids = range(index, index + waiting.entries)
+                        waiting.failed(OutcomeUnknown(tuple(EntryId(identity, i) for i in ids)))
+                case EntriesRefused(ticket, reason, detail):
+                    self.inbox.pending.pop(ticket).failed(Refused(reason, detail))
+        if is_full:
+            self._pause()
+        self._rebuild(reopen=not isinstance(error, stores.StoreFull | stores.DiskFailed))
+
+    def _rebuild(self, reopen: bool) -> None:
+        now = time.monotonic()
+        self._rebuilt.append(now)
+        while self._rebuilt[0] < now - limits.REBUILD_WINDOW_S:
+            self._rebuilt.popleft()
+        if len(self._rebuilt) > limits.REBUILDS_PER_MINUTE_MAX and not self.inbox.is_full:
+            self._give_up("too many turns failed within a minute")
+            return
+        before = self.machine.view.feed_number
+        try:
+            self.machine.rebuild(reopen)
+        except stores.StoreError as error:
+            self._give_up(f"the store cannot be read any more: {error}")
+            return
+        self.measures.rebuilds += 1
+        count = self.machine.view.feed_number - before
+        if count:  # the commit whose outcome nobody knew has come through
+            rows = self.machine.store.feed(before, count)
+            self.outlets.tell([EventRead(number, identity) for number, identity in rows])
+        if self.inbox.is_full:
+            self._tell_idle()
+        else:
+            self.wake()
+
+    def _give_up(self, why: str) -> None:
+        self.log.error("the node stops", reason=why)
+        self.inbox.fail_all(NodeFailed(why))
+        self.stop()
+        self.outlets.give_up(why)
+
+    # --- a full disk ----------------------------------------------------------------------------
+    def _pause(self) -> None:
+        self.inbox.is_full = True
+        self.inbox.fail_all(StoreIsFull("no room on the disk"))
+        self.log.error("no room on the disk: entries are refused until there is")
+        self._probe_later()
+
+    def _probe_later(self) -> None:
+        self._disarm()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(limits.FULL_PROBE_INTERVAL_S, self._probe)
+
+    def _probe(self) -> None:
+        if self.is_stopped:
+            return
+        if not self.outlets.has_room():
+            self._probe_later()
+            return
+        self.inbox.is_full = False
+        self.log.info("there is room on the disk again")
+        self.wake()
+
+
+def _own_events(effects: Effects) -> dict[EventId, SignedEvent]:
+    return {
+        effect.event.id: effect.event
+        for effect in effects.durable
+        if isinstance(effect, StoreEvent)
+    }
+
+
+def _stored(event: SignedEvent, index: int) -> Stored:
+    header = event.header
+    return Stored(event.id, index, Journal(header.journal), Seq(header.seq), Hlc(header.hlc))

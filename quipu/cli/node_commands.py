@@ -1,0 +1,164 @@
+"""Commands about the node of this machine: run, init, doctor, config show.
+
+Their options become flags of the configuration; nothing is imported before a command runs.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from quipu.node.config import Config, Value
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="TOML file of settings; or QUIPU_CONFIG.")
+]
+DataDir = Annotated[
+    str | None, typer.Option("--data-dir", help="Keys, genesis and store; made when missing.")
+]
+Name = Annotated[str | None, typer.Option("--name", help="Name of this node.")]
+ClusterName = Annotated[
+    str | None, typer.Option("--cluster-name", help="Name of the cluster that is made.")
+]
+ApiListen = Annotated[str | None, typer.Option("--api-listen", help="host:port for apps.")]
+OpsListen = Annotated[
+    str | None, typer.Option("--ops-listen", help="host:port for health and metrics.")
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="Serve a public address without tokens.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Any setting: section.name=value. Repeatable.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
+
+FLAGS = {
+    "data_dir": ("node.data_dir", "--data-dir"),
+    "name": ("node.name", "--name"),
+    "cluster_name": ("node.cluster_name", "--cluster-name"),
+    "api_listen": ("api.listen", "--api-listen"),
+    "ops_listen": ("ops.listen", "--ops-listen"),
+}
+
+
+def run(
+    data_dir: DataDir = None,
+    api_listen: ApiListen = None,
+    ops_listen: OpsListen = None,
+    name: Name = None,
+    cluster_name: ClusterName = None,
+    insecure: Insecure = False,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Run a node until SIGTERM or Ctrl-C. A first start makes a cluster of one."""
+    with explained():
+        from quipu.cli.running import run_node
+
+        given = flags_of(
+            settings,
+            data_dir=data_dir,
+            api_listen=api_listen,
+            ops_listen=ops_listen,
+            name=name,
+            cluster_name=cluster_name,
+        )
+        if insecure:
+            given["api.insecure"] = as_flag("true", "--insecure")
+        code = run_node(load(config, given).settings, as_json=json)
+        raise typer.Exit(int(code))
+
+
+def init(
+    data_dir: DataDir = None,
+    name: Name = None,
+    cluster_name: ClusterName = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Make keys, genesis and an empty store: a cluster of one, not running yet."""
+    with explained():
+        from quipu.cli.founding import init_node
+
+        given = flags_of(settings, data_dir=data_dir, name=name, cluster_name=cluster_name)
+        init_node(load(config, given).settings, as_json=json)
+
+
+def doctor(
+    data_dir: DataDir = None,
+    api_listen: ApiListen = None,
+    ops_listen: OpsListen = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Look at this machine and the data directory, change nothing, and say what is wrong."""
+    with explained():
+        from quipu.cli.examining import examine_node
+
+        given = flags_of(settings, data_dir=data_dir, api_listen=api_listen, ops_listen=ops_listen)
+        code = examine_node(load(config, given).settings, as_json=json)
+        raise typer.Exit(int(code))
+
+
+def show(
+    origin: Annotated[bool, typer.Option("--origin", help="Say where each comes from.")] = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """All settings as a node would use them."""
+    with explained():
+        from quipu.cli.showing import show_config
+
+        show_config(load(config, flags_of(settings, data_dir=data_dir)), origin, as_json=json)
+
+
+# --- from options to settings -------------------------------------------------------------------
+def flags_of(settings: list[str] | None, **options: str | None) -> "dict[str, Value]":
+    given: dict[str, Value] = {}
+    for item in settings or []:
+        key, equals, text = item.partition("=")
+        if not equals:
+            from quipu.node.exits import BadSetting
+
+            raise BadSetting(f"--set {item}", "Write it as --set section.name=value.")
+        given[key] = as_flag(text, "--set")
+    for option, value in options.items():
+        if value is not None:
+            key, flag = FLAGS[option]
+            given[key] = as_flag(value, flag)
+    return given
+
+
+def as_flag(text: str, flag: str) -> "Value":
+    from quipu.node.config import Value
+
+    return Value(text, flag)
+
+
+def load(config: Path | None, flags: "dict[str, Value]") -> "Config":
+    import os
+
+    from quipu.node.config import load as load_config
+
+    return load_config(config, os.environ, flags)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What stops a start is one sentence, one step to take, and an exit code."""
+    from quipu.node.exits import CannotStart
+
+    try:
+        yield
+    except CannotStart as error:
+        print(f"quipu: {error.what}\n  {error.next_step}", file=sys.stderr)
+        raise typer.Exit(int(error.code)) from error

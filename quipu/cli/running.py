@@ -1,0 +1,65 @@
+"""`quipu run`: the node with its HTTP faces, and what a person needs to begin."""
+
+import json
+import os
+import sys
+from typing import Any
+
+import uvloop
+
+from quipu.cli.faces import start_faces
+from quipu.ledger.epochs import cluster_id_of
+from quipu.node import failpoints, program
+from quipu.node.exits import Exit
+from quipu.node.logs import Log, bridge, open_log
+from quipu.node.program import Faces
+from quipu.node.service import Ledger
+from quipu.node.settings import Settings
+
+
+def run_node(settings: Settings, as_json: bool) -> Exit:
+    failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
+    log = open_log(settings.log)
+    bridge(log, settings.log)
+    if failpoints.is_armed():
+        log.warning("failpoints are armed: this node will fail on purpose")
+
+    async def start(ledger: Ledger, settings: Settings, log: Log) -> Faces:
+        faces = await start_faces(ledger, settings)
+        _say_ready(ledger, settings, {"api": faces.api_url, "ops": faces.ops_url}, as_json)
+        log.info("running", node=ledger.node_id.hex()[:16], api=faces.api_url, ops=faces.ops_url)
+        return faces
+
+    return uvloop.run(program.run(settings, log, start))
+
+
+def _say_ready(ledger: Ledger, settings: Settings, urls: dict[str, str], as_json: bool) -> None:
+    data_dir = settings.node.data_dir.absolute()
+    if as_json:
+        facts: dict[str, Any] = {
+            "node_id": ledger.node_id.hex(),
+            "cluster_id": cluster_id_of(ledger.genesis).hex(),
+            **urls,
+            "pid": os.getpid(),
+            "data_dir": str(data_dir),
+        }
+        print(json.dumps(facts), flush=True)
+        return
+    print(
+        f"""
+  quipu {ledger.name} of cluster {ledger.cluster_name} is running ({ledger.feed_number} events Read)
+
+    API   {urls["api"]}
+    OPS   {urls["ops"]}/readyz  /metrics
+    data  {data_dir}
+
+  Try it:
+
+    curl -sS '{urls["api"]}/v1/entries?wait=read' -H 'content-type: application/json' \\
+         -d '{{"stream": "orders", "data": {{"order": 7}}}}'
+
+  Ctrl-C stops it; the next start has the data.
+""",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -1,0 +1,39 @@
+"""What is in a store, without walking through it."""
+
+from pathlib import Path
+
+import lmdb
+
+from quipu.storage import environment
+from quipu.storage.environment import ReadTxn, Snapshot, Tables
+from quipu.storage.store import StoreStats
+
+
+def count(env: lmdb.Environment, txn: ReadTxn, tables: Tables, path: Path) -> StoreStats:
+    info = env.info()
+    pairs = zip(tables._fields, tables, strict=True)
+    entries = {name: txn.stat(table)["entries"] for name, table in pairs}
+    return StoreStats(
+        entries["events"],
+        entries["feed"],
+        entries["invs"],
+        entries["branches"],
+        entries["proofs"],
+        entries["epochs"],
+        used_bytes=(info["last_pgno"] + 1) * env.stat()["psize"],
+        file_bytes=(path / environment.DATA_FILE).stat().st_size,
+        map_bytes=info["map_size"],
+    )
+
+
+def read_stats(path: Path) -> StoreStats:
+    """Beside a node that is writing, or alone. Raises StoreError."""
+    env = environment.open_readonly(path)
+    snapshot = Snapshot(env, path)
+    try:
+        tables = environment.open_tables(env, path, create=False)
+        with snapshot as txn:
+            return count(env, txn, tables, path)
+    finally:
+        snapshot.close()
+        env.close()

@@ -1,0 +1,179 @@
+"""Bugs to plant: each takes one check out of a decoder, or bends it, as a slip would.
+
+A bug is a piece of a function's source and what stands there in its place. The changed function
+takes the place of the true one wherever it is named, until the test is over.
+"""
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from quipu.ledger import bundle, canonical, entry, epochs, event, evidence, inv, merkle, seals
+from quipu.verify import bundle as offline_bundle
+from quipu.verify import values
+
+
+@dataclass(frozen=True)
+class Bug:
+    name: str
+    function: Callable[..., Any]
+    old: str
+    new: str
+
+    @property
+    def nearest(self) -> str:
+        """The target that meets it soonest."""
+        return NEAREST[self.function]
+
+
+# Looks into the value first, of whatever form it is.
+GENERIC = """
+    try:
+        msgspec.msgpack.decode(data)
+    except (msgspec.DecodeError, ValueError):
+        pass
+"""
+BUGS = [
+    Bug(
+        "canonical check skipped",
+        canonical.Canonical.decode,
+        "_encoder.encode(value) != data",
+        "False",
+    ),
+    Bug("text that is not UTF-8 crashes", canonical.Canonical.decode, ", UnicodeDecodeError", ""),
+    Bug(
+        "recursion guard missing",
+        canonical.Canonical.decode,
+        "    try:\n",
+        GENERIC + "    try:\n",
+    ),
+    Bug("event version ignored", event.decode_header, "header.version != EVENT_VERSION", "False"),
+    Bug("parents may be unsorted", event.decode_header, "a >= b for", "a == b for"),
+    Bug("a parent may stand twice", event.decode_header, "a >= b for", "a > b for"),
+    Bug("eight parents", event.decode_header, "limits.PARENTS_MAX", "limits.PARENTS_MAX + 1"),
+    Bug("prev may be a parent", event.decode_header, "header.prev in parents", "False"),
+    Bug("seq 0", event.decode_header, "header.seq < 1", "header.seq < 0"),
+    Bug("prev of seq 1 unchecked", event.decode_header, "header.seq == 1 and", "False and"),
+    Bug(
+        "count of entries unchecked",
+        event.read_body,
+        "len(entries) != header.entry_count",
+        "False",
+    ),
+    Bug("size of body unchecked", event.read_body, "len(body) != header.body_size", "False"),
+    Bug(
+        "root of large events unchecked",
+        event.read_body,
+        "if merkle.root_of(",
+        "if len(entries) <= 16 and merkle.root_of(",
+    ),
+    Bug("entries undecoded", event.read_body, "decode_entry(entry)", "pass"),
+    Bug(
+        "length of signature unchecked",
+        event.decode_event,
+        "len(signature) != signing.SIGNATURE_BYTES",
+        "False",
+    ),
+    Bug(
+        "stream may end in a line break",
+        entry.decode_entry,
+        "is_stream_name(entry.stream)",
+        "is_stream_name(entry.stream.removesuffix('\\n'))",
+    ),
+    Bug("texts bounded in characters", canonical.fits_bytes, "len(text.encode())", "len(text)"),
+    Bug("content type with line breaks", entry._is_media_type, " and text.isprintable()", ""),
+    Bug("rows of receipts may be unsorted", inv.decode_inv, "a >= b for", "a == b for"),
+    Bug("receipt for seq 0", inv.decode_inv, "row.seq < 1", "row.seq < 0"),
+    Bug("a member may stand twice", epochs._check_roster, "!= len(members)", "> len(members)"),
+    Bug("cut rows may be unsorted", epochs.decode_document, "sorted(set(rows)) != rows", "False"),
+    Bug("path may be too long", merkle.root_from_path, "used != len(path)", "False"),
+    Bug(
+        "proof of two slots",
+        evidence._check_author,
+        "(low.author, low.journal, low.seq) !=",
+        "(low.author, low.journal, high.seq) !=",
+    ),
+    Bug(
+        "receipts of two signers convict one",
+        evidence._check_signer,
+        "low_inv.signer != high_inv.signer",
+        "False",
+    ),
+    Bug("a member counts twice", bundle.check_receipts, "sorted(set(signers)) != signers", "False"),
+    Bug("receipts of any epoch", bundle.check_receipts, "inv.epoch != epoch.number", "False"),
+    Bug("author's receipt left out", bundle.check_receipts, "author_no not in signers", "False"),
+    Bug("seals uncounted", seals.read_seals, "len(sealed) < needed", "False"),
+    Bug("seals of another roster", seals.read_seals, "seal.array.close != close", "False"),
+    Bug("offline: signatures unread", values.is_signed, "return False", "return True"),
+    Bug("offline: canonical check skipped", values.decoded, "again == data", "True"),
+    Bug(
+        "offline: one receipt too few",
+        offline_bundle._by_receipts,
+        "len(others) >= epoch.confirms,",
+        "len(others) >= epoch.confirms - 1,",
+    ),
+]
+
+
+NEAREST: dict[Callable[..., Any], str] = {
+    canonical.Canonical.decode: "entry",
+    canonical.fits_bytes: "entry",
+    entry.decode_entry: "entry",
+    entry._is_media_type: "entry",
+    event.decode_header: "header",
+    event.read_body: "body",
+    event.decode_event: "event",
+    inv.decode_inv: "inv",
+    epochs._check_roster: "document",
+    epochs.decode_document: "document",
+    evidence._check_author: "proof",
+    evidence._check_signer: "proof",
+    merkle.root_from_path: "bundle",
+    bundle.check_receipts: "bundle",
+    seals.read_seals: "bundle",
+    values.is_signed: "bundle-offline",
+    values.decoded: "bundle-offline",
+    offline_bundle._by_receipts: "bundle-offline",
+}
+
+
+@contextmanager
+def planted(bug: Bug) -> Iterator[None]:
+    changed = _changed(bug)
+    places = list(_places(bug.function))
+    assert places, bug.name
+    try:
+        for owner, name in places:
+            setattr(owner, name, changed)
+        yield
+    finally:
+        for owner, name in places:
+            setattr(owner, name, bug.function)
+
+
+def _changed(bug: Bug) -> Callable[..., Any]:
+    source = textwrap.dedent(inspect.getsource(bug.function))
+    assert source.count(bug.old) == 1, (
+        f"{bug.name}: {bug.old!r} stands {source.count(bug.old)} times"
+    )
+    module = sys.modules[bug.function.__module__]
+    scope = dict(vars(module))
+    exec(compile(source.replace(bug.old, bug.new), bug.name, "exec"), scope)
+    made: Callable[..., Any] = scope[bug.function.__name__]
+    return made
+
+
+def _places(function: Callable[..., Any]) -> Iterator[tuple[Any, str]]:
+    """Wherever the function is named in the product: modules, and the class it is a method of."""
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith("quipu"):
+            continue
+        for key, value in list(vars(module).items()):
+            if value is function:
+                yield module, key
+            elif isinstance(value, type) and value.__module__ == name:
+                yield from ((value, k) for k, v in vars(value).items() if v is function)

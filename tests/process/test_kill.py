@@ -1,0 +1,41 @@
+"""An answered entry is durable: nodes die by kill -9 under load, and nothing is lost or doubled.
+
+kill -9 keeps the page cache: what a loss of power does is shown by the contract of the stores.
+`make kill-test` does the same at length.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from quipu.node import failpoints
+from tests.process.lives import START_SITES, Lives, killed_lives
+
+CHECKPOINT_SITES = ("checkpoint.sealed", "checkpoint.opened")
+TURN_SITES = set(failpoints.SITES) - set(START_SITES) - set(CHECKPOINT_SITES)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_acknowledged_is_lost_by_kills(seed: int, tmp_path: Path) -> None:
+    lives = killed_lives(tmp_path / "data", seed, kills=20)
+    assert lives.kills == 20
+    assert set(START_SITES) <= set(lives.fired)
+    assert lives.acknowledged
+
+
+def test_every_failpoint_ends_a_life(tmp_path: Path) -> None:
+    lives = Lives(tmp_path / "data", seed=3)
+    for site in sorted(TURN_SITES):
+        lives.live_and_die(site)
+    lives.live_and_stop()
+    assert set(lives.fired) >= TURN_SITES
+
+
+@pytest.mark.parametrize("site", CHECKPOINT_SITES)
+def test_a_crash_within_a_checkpoint_is_made_good(site: str, tmp_path: Path) -> None:
+    lives = Lives(tmp_path / "data", seed=4)
+    while not lives.fired[site]:
+        assert lives.kills < 20, "eight journals make a checkpoint due"
+        lives.live_and_die(site)
+    lives.live_and_stop()
+    lives.live_and_stop()

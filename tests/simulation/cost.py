@@ -1,0 +1,88 @@
+"""What agreement costs on the wire: event bytes, receipts a turn, and the price of having nothing
+to do, in a full mesh without loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quipu.ledger import limits
+from tests.simulation.clock import US_PER_MS
+from tests.simulation.keys import key_pair
+from tests.simulation.network import Traffic
+from tests.simulation.node import SimNode
+from tests.simulation.world import World
+
+EVENT, INV = 1, 2  # tags of the messages
+START_MS = 4_000
+SETTLE_MS = 8_000
+IDLE_PERIODS = 3
+BURSTS = 20
+BURST_MS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    members: int
+    observers: int
+    events: int
+    event_ratio: float  # event bytes sent / ((n - 1) x encoded bytes of the distinct events)
+    turns: int  # in which something was submitted, over all members
+    invs_a_turn: float
+    idle_bytes: float  # a peer and sync period
+
+    @property
+    def invs_bound(self) -> int:
+        """Each member answers each event with one Inv to every other one."""
+        return self.members * (self.members + self.observers)
+
+
+def measure(members: int, observers: int = 0, bursts: int = BURSTS) -> Cost:
+    world = World(f"cost/{members}/{observers}", members)
+    world.add_founders([SimNode] * members)
+    for number in range(observers):
+        name = f"o{number + 1}"
+        node = world.add_node(key_pair(name), name)
+        world.observers[node.index] = None
+    for node in world.nodes:
+        world.scheduler.at(node.rng.randrange(500) * US_PER_MS, node.start)
+    world.run_ms(START_MS)
+    world.network.traffic = Traffic()
+    for number in range(bursts):
+        world.workload.submit(world.nodes[number % members], 10, 200)
+        world.run_ms(BURST_MS)
+    world.run_ms(SETTLE_MS)
+    return _figures(world, members, observers)
+
+
+def _figures(world: World, members: int, observers: int) -> Cost:
+    events = [known.event for known in world.record.events.values()]
+    sent = world.network.traffic
+    encoded = sum(event.size for event in events)
+    world.network.traffic = Traffic()
+    links = sum(1 for node in world.nodes for _ in world.neighbours(node))
+    world.run_ms(IDLE_PERIODS * limits.SYNC_INTERVAL_MS)
+    return Cost(
+        members=members,
+        observers=observers,
+        events=len(events),
+        event_ratio=sent.sizes.get(EVENT, 0) / ((members - 1) * encoded),
+        turns=len(events),
+        invs_a_turn=sent.messages.get(INV, 0) / max(1, len(events)),
+        idle_bytes=world.network.traffic.total_bytes / (links * IDLE_PERIODS),
+    )
+
+
+SHAPES = ((3, 0), (10, 0), (32, 0), (32, 68))
+
+
+def table(shapes: tuple[tuple[int, int], ...] = SHAPES) -> list[str]:
+    heads = ["members", "observers", "events", "event bytes / ((n-1) x encoded)"]
+    heads += ["Inv messages an event", "n x (n + observers)", "idle bytes a peer and period"]
+    lines = [f"| {' | '.join(heads)} |", "|" + " ---: |" * len(heads)]
+    for members, observers in shapes:
+        c = measure(members, observers)
+        lines.append(
+            f"| {c.members} | {c.observers} | {c.events} | {c.event_ratio:.2f} |"
+            f" {c.invs_a_turn:.1f} | {c.invs_bound} | {c.idle_bytes:.0f} |"
+        )
+    return lines
