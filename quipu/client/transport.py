@@ -1,6 +1,7 @@
 """Requests to several nodes: which one is asked, what is tried again, and for how long."""
 
 import asyncio
+import io
 import random
 import ssl
 from collections.abc import Mapping, Sequence
@@ -77,13 +78,15 @@ class Transport:
             await self._session.close()
             self._session = None
 
-    async def read(self, path: str, params: Mapping[str, str]) -> Answer:
+    async def read(
+        self, path: str, params: Mapping[str, str], headers: Mapping[str, str]
+    ) -> Answer:
         """From the first node that answers; each is asked again a few times."""
         failure: QuipuError = Unreachable("no node is named")
         for attempt in range(READ_ROUNDS * len(self.nodes)):
             node = self.nodes[self.current]
             try:
-                answer = await self._once("GET", node, path, params=params)
+                answer = await self._once(_Request("GET", node, path, params, headers=headers))
                 return _checked(answer)
             except (_NotSent, _Broken) as error:
                 failure = Unreachable(f"{node}: {error}")
@@ -105,14 +108,13 @@ class Transport:
         """On one node, until it is decided. Another is asked only while it is sure that none has
         it, or where the caller has said that twice is no harm."""
         doubtful = False
+        node = ""
         failure: QuipuError = Unreachable("no node is named")
         for attempt in range(SUBMIT_ATTEMPTS * len(self.nodes)):
             node = self.nodes[self.current]
             pause_s = 0.0
             try:
-                answer = await self._once(
-                    "POST", node, path, params=params, body=body, headers=headers
-                )
+                answer = await self._once(_Request("POST", node, path, params, body, headers))
                 return _checked(answer)
             except _NotSent as error:
                 failure = Unreachable(f"{node}: {error}")
@@ -138,31 +140,31 @@ class Transport:
             ) from failure
         raise failure
 
-    async def _once(
-        self,
-        method: str,
-        node: str,
-        path: str,
-        *,
-        params: Mapping[str, str],
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    async def _once(self, wanted: "_Request") -> Answer:
         try:
             async with self.session().request(
-                method,
-                node.rstrip("/") + path,
-                params=params,
-                data=body,
-                headers=headers,
+                wanted.method,
+                wanted.node.rstrip("/") + wanted.path,
+                params=wanted.params,
+                data=None if wanted.body is None else io.BytesIO(wanted.body),
+                headers=wanted.headers,
                 allow_redirects=False,
             ) as response:
                 content = await response.read()
-                return Answer(response.status, response.headers, content, node)
+                return Answer(response.status, response.headers, content, wanted.node)
         except NOT_SENT as error:
             raise _NotSent(str(error) or type(error).__name__) from error
         except BROKEN as error:
             raise _Broken(str(error) or type(error).__name__) from error
+
+
+class _Request(NamedTuple):
+    method: str
+    node: str
+    path: str
+    params: Mapping[str, str]
+    body: bytes | None = None
+    headers: Mapping[str, str] | None = None
 
 
 class Terms(NamedTuple):
