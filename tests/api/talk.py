@@ -56,7 +56,7 @@ class Talk:
             return Reply(response.status, response.headers, await response.read())
 
     async def get(self, path: str, **headers: str) -> Reply:
-        return await self.ask("GET", path, **headers)
+        return await self.ask("GET", path, None, **headers)
 
     async def ops(self, path: str) -> Reply:
         assert self.running.ops_url is not None

@@ -19,7 +19,7 @@ async def test_each_item_has_its_result() -> None:
         assert (reply.status, body["stored"], body["refused"]) == (207, 2, 1)
         assert [result["status"] for result in body["results"]] == [201, 400, 201]
         assert body["results"][1]["problem"]["code"] == "unknown-field"
-        again = await api.post("/v1/entries:batch", [items[2], {**items[2], "data": 4}])
+        again = await api.post("/v1/entries:batch", [items[2], {"data": 4, "idempotency_key": "k"}])
         assert [result["status"] for result in again.json["results"]] == [200, 422]
         assert again.json["results"][0]["id"] == body["results"][2]["id"]
 

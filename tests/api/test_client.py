@@ -79,7 +79,7 @@ async def test_what_a_program_does() -> None:
         entry = await ledger.get(receipt.id)
         assert (entry.data, entry.raw, entry.stream) == ({"order": 7}, b'{"order":7}', "orders")
         assert (await ledger.status(receipt.id)).state == "read"
-        verified = quipu.verify(await ledger.proof(receipt.id), api.node.genesis)  # type: ignore[operator]
+        verified = quipu.verify(await ledger.proof(receipt.id), api.node.genesis)
         assert verified.entry.data == entry.raw
         raw = await ledger.submit(b"\x00\xff", content_type="image/png", idempotency_key="k")
         again = await ledger.submit(b"\x00\xff", content_type="image/png", idempotency_key="k")
@@ -298,7 +298,7 @@ def test_client_without_a_loop(running: Running) -> None:
         assert len(list(ledger.pages(limit=1))) == 3
         assert ledger.list(limit=1).more
         assert ledger.status(receipt.id, wait=1).state == "read"
-        assert quipu.verify(ledger.proof(receipt.id)).by == "receipts"  # type: ignore[operator]
+        assert quipu.verify(ledger.proof(receipt.id)).by == "receipts"
         items = ledger.follow(start="start")
         assert next(items)
         del items
