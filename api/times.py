@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 HLC_SHIFT = 16
 _DURATION = re.compile(r"(\d{1,9})(ms|s|m|h)\Z", re.ASCII)
@@ -23,7 +24,12 @@ class NotADuration(ValueError):
 def time_text(wall_ms: int) -> str:
     """Milliseconds since 1970 as RFC 3339; what no calendar holds shows as its last moment."""
     seconds, ms = divmod(min(max(wall_ms, 0), _YEAR_9999_MS), 1_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
+    return f"{_second_text(seconds)}.{ms:03d}Z"
+
+
+@lru_cache(maxsize=1_024)
+def _second_text(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def hlc_text(hlc: int) -> str:
