@@ -93,6 +93,7 @@ bench-core: install ## speed of the pure path beside the machine's own limits
 
 figures: install ## write the tables of figures in docs anew
 	@$(BIN)/python -m tests.simulation figures
+	@$(BIN)/python -m tests.settings_page
 
 # A resolver writes the locks; --no-emit-* keeps the place the packages came from out of them.
 lock: install ## resolve pyproject.toml anew into requirements/*.lock

@@ -267,6 +267,7 @@ class Turns:
 
     def _give_up(self, why: str) -> None:
         self.log.error("the node stops", reason=why)
+        self.inbox.is_draining = True
         self.inbox.fail_all(NodeFailed(why))
         self.stop()
         self.outlets.give_up(why)

@@ -5,7 +5,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests import tree
+from quipu.node import failpoints
+from tests import settings_page, tree
 
 DOCUMENTS = tuple(n for n in tree.text_files() if n.endswith(".md"))
 RECORDS = tuple(n for n in DOCUMENTS if re.fullmatch(r"docs/adr/\d{4}-.*\.md", n))
@@ -88,3 +89,13 @@ def test_every_document_is_reached_from_the_readme() -> None:
                 waiting.append(path.relative_to(tree.ROOT).as_posix())
     unreached = {n for n in DOCUMENTS if n.startswith("docs/")} - reached
     assert unreached - {"docs/adr/template.md"} == set()
+
+
+def test_the_page_of_settings_is_what_the_code_says() -> None:
+    assert tree.read(settings_page.PAGE) == settings_page.page(), "make figures writes it anew"
+
+
+def test_every_failpoint_is_described() -> None:
+    described = tree.read("docs/development.md")
+    for site, meaning in failpoints.SITES.items():
+        assert f"| `{site}` | {meaning} |" in described

@@ -17,9 +17,13 @@ PARAMETERS_MAX = 5
 # needed fails the test until it is taken out.
 LONG_MODULES: dict[str, str] = {}  # "ledger/core.py": why it is over 500 lines
 LONG_FUNCTIONS: dict[str, str] = {}  # "ledger/core.py:Core.step": why it is over 40 lines
+OPTIONS = "each parameter is an option of the command: typer reads the signature"
 WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes over 5 parameters
     "ledger/entry.py:data_entry": "keywords, one for each thing that an app may say of an entry",
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
+    "quipu/cli/node_commands.py:doctor": OPTIONS,
+    "quipu/cli/node_commands.py:init": OPTIONS,
+    "quipu/cli/node_commands.py:run": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
 }
 VERSIONS = {"EVENT_VERSION", "INV_VERSION", "FORMAT_VERSION"}

@@ -1,0 +1,151 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from quipu.ledger.epochs import decode_genesis
+from quipu.node.data_directory import DataDirectory, Founding, open_directory
+from quipu.node.exits import CannotStart, DirectoryTaken, KeyExposed
+from quipu.node.secret_files import read_secret, write_new, write_secret
+
+RANDOM = bytes(range(80))
+
+
+def founding(name: str = "n1", random: bytes = RANDOM) -> Founding:
+    return Founding(name, "test", 1_790_000_000_000, random)
+
+
+def found(path: Path, random: bytes = RANDOM) -> DataDirectory:
+    directory = open_directory(path, founding(random=random))
+    directory.close()
+    return directory
+
+
+def test_a_first_start_makes_a_cluster_of_one(tmp_path: Path) -> None:
+    directory = found(tmp_path / "a/b")
+    assert directory.is_new
+    genesis = decode_genesis(directory.genesis)
+    assert [member.node_id for member in genesis.members] == [directory.key.node_id]
+    assert (genesis.name, genesis.members[0].name) == ("test", "n1")
+    for name in ("node.key", "cluster.key"):
+        assert stat.S_IMODE((tmp_path / "a/b" / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "a/b").stat().st_mode) == 0o700
+
+
+def test_a_second_start_is_the_same_node(tmp_path: Path) -> None:
+    first = found(tmp_path)
+    second = found(tmp_path, random=bytes(80))
+    assert (second.key.node_id, second.genesis) == (first.key.node_id, first.genesis)
+    assert second.cluster_secret == first.cluster_secret
+    assert not second.is_new
+
+
+def test_a_first_start_that_was_cut_short_goes_on(tmp_path: Path) -> None:
+    first = found(tmp_path)
+    (tmp_path / "genesis").unlink()
+    again = found(tmp_path, random=bytes(80))
+    assert again.key.node_id == first.key.node_id
+    (tmp_path / "genesis").unlink()
+    (tmp_path / "cluster.key").unlink()
+    assert found(tmp_path).key.node_id == first.key.node_id
+
+
+def test_it_is_locked_while_it_is_open(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path, founding())
+    with pytest.raises(DirectoryTaken, match=f"process {os.getpid()}"):
+        open_directory(tmp_path, founding())
+    directory.close()
+    directory.close()
+    found(tmp_path)
+
+
+def test_what_is_no_directory_of_a_node(tmp_path: Path) -> None:
+    with pytest.raises(DirectoryTaken):
+        open_directory(tmp_path / "none", None)
+    with pytest.raises(DirectoryTaken):
+        open_directory(tmp_path, None)
+    (tmp_path / "node.lock").unlink()
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(DirectoryTaken, match=r"notes\.txt"):
+        found(tmp_path)
+    with pytest.raises(DirectoryTaken, match="not a directory"):
+        found(tmp_path / "notes.txt")
+    with pytest.raises(CannotStart):
+        found(tmp_path / "notes.txt/below")
+
+
+def test_lost_and_found_is_nobody_elses(tmp_path: Path) -> None:
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / ".hidden").write_text("")
+    assert found(tmp_path).is_new
+
+
+@pytest.mark.parametrize("name", ["node.key", "cluster.key"])
+def test_a_missing_key_is_not_made_anew(name: str, tmp_path: Path) -> None:
+    found(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(DirectoryTaken, match=name):
+        found(tmp_path)
+
+
+def test_a_store_without_its_genesis_is_refused(tmp_path: Path) -> None:
+    found(tmp_path)
+    (tmp_path / "genesis").unlink()
+    (tmp_path / "store").mkdir()
+    with pytest.raises(DirectoryTaken, match="genesis is missing"):
+        found(tmp_path)
+
+
+def test_key_and_genesis_belong_together(tmp_path: Path) -> None:
+    found(tmp_path / "one")
+    found(tmp_path / "two", random=bytes(80))
+    (tmp_path / "one/genesis").write_bytes((tmp_path / "two/genesis").read_bytes())
+    with pytest.raises(DirectoryTaken, match="does not name this node"):
+        found(tmp_path / "one")
+    (tmp_path / "one/genesis").write_bytes(b"no genesis")
+    with pytest.raises(DirectoryTaken, match="not a genesis"):
+        found(tmp_path / "one")
+
+
+def test_names_that_no_genesis_holds(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="no genesis"):
+        open_directory(tmp_path, founding("n" * 200))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o777])
+def test_a_key_that_others_may_read_is_refused(mode: int, tmp_path: Path) -> None:
+    found(tmp_path)
+    (tmp_path / "node.key").chmod(mode)
+    with pytest.raises(KeyExposed) as caught:
+        found(tmp_path)
+    assert "chmod 600" in caught.value.next_step
+
+
+def test_what_is_no_key_file(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    write_new(path, b"other-label 00\n")
+    with pytest.raises(KeyExposed, match="not a label file"):
+        read_secret(path, "label", 32)
+    (tmp_path / "folder").mkdir(mode=0o700)
+    with pytest.raises(KeyExposed, match="not a regular file"):
+        read_secret(tmp_path / "folder", "label", 32)
+
+
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    write_secret(path, "label", bytes(32))
+    if path.stat().st_uid == 0:
+        os.chown(path, 12_345, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 54_321)
+    with pytest.raises(KeyExposed, match="belongs to user"):
+        read_secret(path, "label", 32)
+
+
+def test_nothing_is_overwritten_and_nothing_left_beside(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    write_secret(path, "label", bytes(32))
+    with pytest.raises(FileExistsError):
+        write_secret(path, "label", bytes(range(32)))
+    assert read_secret(path, "label", 32) == bytes(32)
+    assert os.listdir(tmp_path) == ["key"]
