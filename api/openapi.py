@@ -167,7 +167,7 @@ def _body_schema(kind: str, body: RequestBody) -> dict[str, Any]:
                 "id": {"type": "string", "minLength": 1},
                 "source": {"type": "string", "minLength": 1},
                 "type": {"type": "string", "minLength": 1},
-                "time": {"type": "string", "format": "date-time"},
+                "time": {"type": ["string", "null"], "format": "date-time"},
             },
         }
         return {"type": "array", "items": event} if "batch" in kind else event
