@@ -9,7 +9,7 @@ import uvloop
 
 from quipu.cli.faces import start_faces
 from quipu.ledger.epochs import cluster_id_of
-from quipu.node import failpoints, program
+from quipu.node import failpoints, limits, program
 from quipu.node.exits import Exit
 from quipu.node.logs import Log, bridge, open_log
 from quipu.node.program import Faces
@@ -19,6 +19,7 @@ from quipu.node.settings import Settings
 
 def run_node(settings: Settings, as_json: bool) -> Exit:
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
+    sys.setswitchinterval(limits.GIL_SWITCH_S)
     log = open_log(settings.log)
     bridge(log, settings.log)
     if failpoints.is_armed():
