@@ -4,7 +4,9 @@ import sys
 
 import typer
 
-from quipu.cli import node_commands
+from quipu.cli import checking, ledger_commands, node_commands, offline_commands
+
+AN_ID = "9f2c…:0"  # 64 hex digits in truth
 
 app = typer.Typer(
     name="quipu",
@@ -30,6 +32,52 @@ app.command("init", epilog="Example: `quipu init --data-dir var --name n1`")(nod
 app.command("doctor", epilog="Example: `quipu doctor --data-dir var`")(node_commands.doctor)
 config.command("show", epilog="Example: `quipu config show --origin --json`")(node_commands.show)
 app.add_typer(config, name="config")
+
+app.command(
+    "submit", epilog="Example: `quipu submit '{\"order\": 7}' --stream orders --wait read`"
+)(ledger_commands.submit)
+app.command("get", epilog=f"Example: `quipu get {AN_ID}`")(ledger_commands.get)
+app.command("list", epilog="Example: `quipu list --stream orders -n 5 -o ndjson`")(
+    ledger_commands.list_
+)
+app.command("follow", epilog="Example: `quipu follow --stream orders --from start`")(
+    ledger_commands.follow
+)
+app.command("proof", epilog=f"Example: `quipu proof {AN_ID} --out order.quipu`")(
+    ledger_commands.proof
+)
+app.command("verify", epilog="Example: `quipu verify order.quipu --genesis var/genesis`")(
+    offline_commands.verify
+)
+app.command("explain", epilog=f"Example: `quipu explain {AN_ID}`")(ledger_commands.explain)
+app.command("status", epilog=f"Example: `quipu status`, or `quipu status {AN_ID} --wait 10`")(
+    ledger_commands.status
+)
+app.command("check", epilog="Example: `quipu check --format nagios`")(checking.check)
+
+token = typer.Typer(
+    help="Tokens of callers: who may do what.",
+    epilog="Example: `quipu token new shop --scope entries:write:orders`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+token.command("new", epilog="Example: `quipu token new shop --scope entries:write:orders`")(
+    offline_commands.token_new
+)
+token.command("list", epilog="Example: `quipu token list`")(offline_commands.token_list)
+token.command("revoke", epilog="Example: `quipu token revoke shop`")(offline_commands.token_revoke)
+app.add_typer(token, name="token")
+
+errors = typer.Typer(
+    help="What the problem codes mean.",
+    epilog="Example: `quipu errors lookup key-reused`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+errors.command("lookup", epilog="Example: `quipu errors lookup key-reused`")(
+    offline_commands.lookup
+)
+app.add_typer(errors, name="errors")
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""What programs and people see: the HTTP face of one node."""

@@ -1,0 +1,78 @@
+"""GET /v1/node, /v1/evidence and /v1/streams: who this is, and what it has seen."""
+
+import base64
+
+from quipu import __version__
+from quipu.api import limits
+from quipu.api.calls import Call, Response
+from quipu.api.events import FOR_NOW
+from quipu.api.models import (
+    ConvictionBody,
+    EvidenceList,
+    Limits,
+    MemberRef,
+    NodeBody,
+    StreamList,
+    StreamRow,
+)
+from quipu.api.times import time_text
+from quipu.api.tokens import ENTRIES_READ
+from quipu.ledger import limits as ledger_limits
+
+LIMITS = Limits(
+    entry_bytes=ledger_limits.ENTRY_BYTES_MAX,
+    body_bytes=limits.BODY_BYTES_MAX,
+    batch_bytes=limits.BATCH_BYTES_MAX,
+    batch_items=limits.BATCH_ITEMS_MAX,
+    page_items=limits.PAGE_MAX,
+    wait_ms=limits.WAIT_MS_MAX,
+)
+
+
+async def node(call: Call) -> Response:
+    ledger = call.ledger
+    epoch, health = ledger.epoch, ledger.health()
+    number = epoch.numbers.get(ledger.node_id)
+    body = NodeBody(
+        node_id=ledger.node_id.hex(),
+        name=ledger.name,
+        number=number,
+        version=__version__,
+        cluster_id=ledger.cluster_id.hex(),
+        cluster_name=ledger.cluster_name,
+        epoch=str(epoch.number),
+        policy=epoch.policy,
+        required=epoch.max_confirms,
+        safe=epoch.max_confirms >= len(epoch.members) // 2,
+        journal=None if ledger.journal is None else str(ledger.journal),
+        feed_number=str(ledger.feed_number),
+        members=[MemberRef(m.number, m.node_id.hex(), m.name) for m in ledger.members()],
+        ready=health.is_ready,
+        finality=health.is_readable,
+        limits=LIMITS,
+    )
+    return call.answer(body, headers=FOR_NOW)
+
+
+async def evidence(call: Call) -> Response:
+    items = [
+        ConvictionBody(
+            node_id=one.culprit.hex(),
+            role="signer" if one.as_signer else "author",
+            journal=None if one.as_signer else str(one.journal),
+            proof_base64=base64.b64encode(one.data).decode(),
+        )
+        for one in call.ledger.convictions()
+    ]
+    return call.answer(EvidenceList(items), headers=FOR_NOW)
+
+
+async def list_streams(call: Call) -> Response:
+    await call.face.count_streams()
+    allowed = call.principal.streams(ENTRIES_READ)
+    rows = [
+        StreamRow(name, str(t.entries), time_text(t.first_ms), time_text(t.last_ms))
+        for name, t in sorted(call.face.tallies.by_name.items())
+        if allowed is None or name in allowed
+    ]
+    return call.answer(StreamList(rows), headers=FOR_NOW)

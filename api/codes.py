@@ -1,0 +1,292 @@
+"""The closed list of what can go wrong, with what each code means and what to do next.
+
+Each code has a status, a page at /problems/{code}, a look-up on the command line and a test that
+triggers it. A code is never used again for something else.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Code(StrEnum):
+    MALFORMED_BODY = "malformed-body"
+    INVALID_FIELD = "invalid-field"
+    UNKNOWN_FIELD = "unknown-field"
+    INVALID_PARAMETER = "invalid-parameter"
+    UNKNOWN_PARAMETER = "unknown-parameter"
+    INVALID_ID = "invalid-id"
+    INVALID_CURSOR = "invalid-cursor"
+    INVALID_HEADER = "invalid-header"
+    BAD_REQUEST = "bad-request"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not-found"
+    ENTRY_NOT_FOUND = "entry-not-found"
+    EVENT_NOT_FOUND = "event-not-found"
+    METHOD_NOT_ALLOWED = "method-not-allowed"
+    NOT_ACCEPTABLE = "not-acceptable"
+    BODY_TIMEOUT = "body-timeout"
+    NOT_READ = "not-read"
+    KEY_IN_FLIGHT = "key-in-flight"
+    CURSOR_GONE = "cursor-gone"
+    TOO_LARGE = "too-large"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
+    KEY_REUSED = "key-reused"
+    TOO_MANY_REQUESTS = "too-many-requests"
+    INTERNAL = "internal"
+    NODE_FULL = "node-full"
+    UNREAD_BACKLOG = "unread-backlog"
+    CATCHING_UP = "catching-up"
+    NOT_A_MEMBER = "not-a-member"
+    DRAINING = "draining"
+    OUTCOME_UNKNOWN = "outcome-unknown"
+    STORAGE_FULL = "storage-full"
+    STORAGE_FAILED = "storage-failed"
+
+
+class Kind(NamedTuple):
+    """What a code means, for whoever meets it."""
+
+    status: int
+    retryable: bool
+    title: str
+    meaning: str
+    remedy: str
+
+
+KINDS: dict[Code, Kind] = {
+    Code.MALFORMED_BODY: Kind(
+        400,
+        False,
+        "The body cannot be read",
+        "The bytes of the body are not the format that Content-Type names.",
+        "Check that the body is complete, is UTF-8, and is of the type that its header says.",
+    ),
+    Code.INVALID_FIELD: Kind(
+        400,
+        False,
+        "A field has a wrong value",
+        "A field of the body has a type, size or form that is not taken.",
+        "`errors` names each field by its JSON pointer and says what is needed.",
+    ),
+    Code.UNKNOWN_FIELD: Kind(
+        400,
+        False,
+        "A field is not known",
+        "The body has a field that this version does not know. Nothing is ignored silently.",
+        "Correct its spelling or leave it out; /openapi.json lists the fields.",
+    ),
+    Code.INVALID_PARAMETER: Kind(
+        400,
+        False,
+        "A query parameter has a wrong value",
+        "A parameter of the URL has a value that is not taken.",
+        "`errors` names the parameter. Durations carry their unit: 500ms, 30s, 2m.",
+    ),
+    Code.UNKNOWN_PARAMETER: Kind(
+        400,
+        False,
+        "A query parameter is not known",
+        "The URL has a parameter that this endpoint does not know.",
+        "Correct its spelling or leave it out; /openapi.json lists the parameters.",
+    ),
+    Code.INVALID_ID: Kind(
+        400,
+        False,
+        "That is no id",
+        "An entry's id is 64 hex digits, a colon and its index; an event's is the 64 hex digits.",
+        "Copy the id whole from the answer or the Location header that gave it.",
+    ),
+    Code.INVALID_CURSOR: Kind(
+        400,
+        False,
+        "That is no cursor",
+        "The cursor was cut short, changed, or made by something else than a Quipu node.",
+        "Use a cursor unchanged, as an answer gave it; leave it out to begin at the start.",
+    ),
+    Code.INVALID_HEADER: Kind(
+        400,
+        False,
+        "A header has a wrong value",
+        "A request header has a value that is not taken.",
+        "`errors` names the header and says what is needed.",
+    ),
+    Code.BAD_REQUEST: Kind(
+        400,
+        False,
+        "The request cannot be read",
+        "What came is not well-formed HTTP, or its headers are too large.",
+        "Check the client, and any proxy between; headers may take 16 KiB.",
+    ),
+    Code.UNAUTHENTICATED: Kind(
+        401,
+        False,
+        "A valid token is needed",
+        "There is no token in the request, or it is not known, revoked or expired.",
+        "Send `Authorization: Bearer …`; make a token with `quipu token new`.",
+    ),
+    Code.FORBIDDEN: Kind(
+        403,
+        False,
+        "The token does not allow this",
+        "The token is known, and its scopes do not cover this request.",
+        "Use a token with the scope that `detail` names, or ask an operator for one.",
+    ),
+    Code.NOT_FOUND: Kind(
+        404,
+        False,
+        "There is nothing at this path",
+        "No endpoint of this node has that path.",
+        "/openapi.json lists what there is. A problem page exists for each code of the list.",
+    ),
+    Code.ENTRY_NOT_FOUND: Kind(
+        404,
+        False,
+        "This node does not hold that entry",
+        "The id is well-formed, and no entry with it is held here.",
+        "On another node it may be there already: gossip takes milliseconds, an outage longer.",
+    ),
+    Code.EVENT_NOT_FOUND: Kind(
+        404,
+        False,
+        "This node does not hold that event",
+        "The id is well-formed, and no event with it is held here.",
+        "On another node it may be there already: gossip takes milliseconds, an outage longer.",
+    ),
+    Code.METHOD_NOT_ALLOWED: Kind(
+        405,
+        False,
+        "The path does not take that method",
+        "The path exists, for other methods.",
+        "The Allow header lists them.",
+    ),
+    Code.NOT_ACCEPTABLE: Kind(
+        406,
+        False,
+        "None of the accepted types can be given",
+        "The endpoint offers none of the media types that Accept asks for.",
+        "Ask for application/json, or leave Accept out.",
+    ),
+    Code.BODY_TIMEOUT: Kind(
+        408,
+        True,
+        "The body came too slowly",
+        "The whole body of a request must come within 30 seconds; nothing of it was stored.",
+        "Send it again over a better line, or in smaller parts.",
+    ),
+    Code.NOT_READ: Kind(
+        409,
+        True,
+        "The entry is not final yet",
+        "A proof exists once enough members have confirmed the entry; so far too few have.",
+        "Wait with GET /v1/entries/{id}/status?wait=30s; /v1/events/{id}/explain says who lacks.",
+    ),
+    Code.KEY_IN_FLIGHT: Kind(
+        409,
+        True,
+        "The same key is being stored right now",
+        "Another request with this Idempotency-Key is under way with other bytes.",
+        "Wait for its answer. Use one key for one submission.",
+    ),
+    Code.CURSOR_GONE: Kind(
+        410,
+        False,
+        "The cursor leads to what this node does not have",
+        "The node was set back, restored or pruned since it gave that cursor.",
+        "Go on from `oldest`, and treat what lies between as a gap; another node may hold it.",
+    ),
+    Code.TOO_LARGE: Kind(
+        413,
+        False,
+        "Too large",
+        "The body, an entry of it, or the number of entries is above a limit.",
+        "One entry takes 1 MiB, one request 1.5 MiB, a batch 16 MiB, an atomic batch 4 MiB and "
+        "10,000 entries. Store large things elsewhere and submit their hash.",
+    ),
+    Code.UNSUPPORTED_MEDIA_TYPE: Kind(
+        415,
+        False,
+        "That Content-Type is not taken here",
+        "The endpoint does not read bodies of that media type or encoding.",
+        "Use application/json, application/msgpack, application/cloudevents+json, or for batches "
+        "application/x-ndjson; send bodies uncompressed.",
+    ),
+    Code.KEY_REUSED: Kind(
+        422,
+        False,
+        "The key was used for other bytes",
+        "An entry with this Idempotency-Key is stored in this stream, and its bytes differ.",
+        "`entry_id` names that entry. Use a new key for a new submission.",
+    ),
+    Code.TOO_MANY_REQUESTS: Kind(
+        429,
+        True,
+        "Your share of this node is used up",
+        "One caller has too many requests under way. The body was not read.",
+        "Wait for Retry-After seconds; send fewer at a time, or batches.",
+    ),
+    Code.INTERNAL: Kind(
+        500,
+        True,
+        "A fault of the node",
+        "Something happened that should not. It is logged with the request id.",
+        "Try again; if it stays, report it with the request id.",
+    ),
+    Code.NODE_FULL: Kind(
+        503,
+        True,
+        "The node is busy",
+        "More waits to be stored than the node takes at one time. The body was not read.",
+        "Wait for Retry-After seconds, or use another node.",
+    ),
+    Code.UNREAD_BACKLOG: Kind(
+        503,
+        True,
+        "Too much waits for confirmation",
+        "The node holds so many entries that are not final that it takes no more.",
+        "Too few members answer: see /v1/events/{id}/explain. What was accepted is safe.",
+    ),
+    Code.CATCHING_UP: Kind(
+        503,
+        True,
+        "The node is catching up",
+        "The node has joined or returned, and writes once it holds what the others hold.",
+        "Wait, or use another node.",
+    ),
+    Code.NOT_A_MEMBER: Kind(
+        503,
+        False,
+        "This node may not write",
+        "The node replicates and serves reads; the roster does not name it as a member.",
+        "Submit to a member: /v1/node says which they are.",
+    ),
+    Code.DRAINING: Kind(
+        503,
+        True,
+        "The node is stopping",
+        "The node finishes what it has accepted and takes nothing new.",
+        "Use another node, or wait for Retry-After seconds.",
+    ),
+    Code.OUTCOME_UNKNOWN: Kind(
+        503,
+        False,
+        "It may be stored or not",
+        "The disk failed at the last word of a commit: only a restart of the node tells.",
+        "Do not submit again blindly: ask for `entry_id`, or for the idempotency key, later.",
+    ),
+    Code.STORAGE_FULL: Kind(
+        507,
+        True,
+        "The disk of the node is full",
+        "Nothing of the request was stored. Reads go on.",
+        "The operator frees space; writing goes on without a restart. Use another node meanwhile.",
+    ),
+    Code.STORAGE_FAILED: Kind(
+        503,
+        True,
+        "The disk of the node fails",
+        "The store answered with an error; nothing of the request was stored.",
+        "Use another node; the operator looks at the log and runs `quipu store verify`.",
+    ),
+}
+assert set(KINDS) == set(Code)

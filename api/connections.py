@@ -1,0 +1,164 @@
+"""Who may connect, and how long one may take to say something.
+
+aiohttp alone waits for ever for a first header, and accepts without end.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import msgspec
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from quipu.api import limits
+from quipu.api.codes import Code
+from quipu.api.counters import Counters
+from quipu.api.face import problem_response
+from quipu.api.problems import CONTENT_TYPE, Problem
+from quipu.api.settings import Settings, is_loopback
+
+WAITING_MAX = 4_096  # connections accepted and not read; beyond, they are closed
+
+
+class Connection(RequestHandler):
+    """Invariant: it is counted by its door from `connection_made` to `connection_lost`."""
+
+    __slots__ = ("_address", "_deadline", "_door")
+
+    def __init__(self, door: "Door", loop: asyncio.AbstractEventLoop, **options: Any) -> None:
+        super().__init__(door, loop=loop, **options)
+        self._door = door
+        self._address = ""
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if isinstance(peer, tuple) else ""
+        self._door.enter(self, self._address)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._door.leave(self, self._address)
+        super().connection_lost(exc)
+
+    def begin(self, first_header_s: float) -> None:
+        """From now on it is read, and has that long for its first header."""
+        self._deadline = self._loop.call_later(first_header_s, self._late)
+
+    def hold(self) -> None:
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def let_in(self) -> None:
+        if self.transport is not None:
+            self.transport.resume_reading()
+
+    def refuse(self, found: Problem) -> None:
+        """Answers and closes, without having read anything."""
+        if self.transport is not None:
+            body = msgspec.json.encode(found.body(""))
+            head = (
+                f"HTTP/1.1 {found.kind.status} Refused\r\nContent-Type: {CONTENT_TYPE}\r\n"
+                f"Retry-After: {found.retry_after_s}\r\nContent-Length: {len(body)}\r\n"
+                "Connection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
+        self.force_close()
+
+    def _late(self) -> None:
+        if self._request_count == 0:
+            self.force_close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What is no HTTP, and what fell through: a problem like any other."""
+        if status >= 500:
+            self.log_exception("Error handling request", exc_info=exc)
+        self.keep_alive(False)
+        code = Code.BAD_REQUEST if status < 500 else Code.INTERNAL
+        detail = (message or "")[:200] if status < 500 else ""
+        response = problem_response(Problem(code, " ".join(detail.split())), "")
+        response.force_close()
+        return response
+
+
+class Door(web.Server):
+    """Invariant: at most `connections_max` are read; the others wait in the order they came."""
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        settings: Settings,
+        counters: Counters,
+    ) -> None:
+        super().__init__(cast(Any, handler))
+        self._settings = settings
+        self._counters = counters
+        self._inside: dict[Connection, None] = {}
+        self._waiting: deque[Connection] = deque()
+        self._by_address: dict[str, int] = {}
+
+    def __call__(self) -> RequestHandler:
+        return Connection(
+            self,
+            asyncio.get_running_loop(),
+            keepalive_timeout=self._settings.keepalive_s,
+            access_log=None,
+            max_line_size=limits.HEADER_BYTES_MAX,
+            max_field_size=limits.HEADER_BYTES_MAX,
+            lingering_time=2.0,
+            auto_decompress=False,
+        )
+
+    def enter(self, connection: Connection, address: str) -> None:
+        own = self._by_address[address] = self._by_address.get(address, 0) + 1
+        if own > self._settings.connections_per_address_max and self._is_limited(address):
+            self._counters.connections_refused += 1
+            detail = f"{own - 1} connections of this address are open"
+            found = Problem(Code.TOO_MANY_REQUESTS, detail, retry_after_s=limits.RETRY_AFTER_S)
+            connection.refuse(found)
+        elif len(self._inside) < self._settings.connections_max:
+            self._let_in(connection)
+        elif len(self._waiting) < WAITING_MAX:
+            connection.hold()
+            self._waiting.append(connection)
+        else:
+            self._counters.connections_refused += 1
+            connection.force_close()
+        self._count()
+
+    def leave(self, connection: Connection, address: str) -> None:
+        left = self._by_address.get(address, 1) - 1
+        if left:
+            self._by_address[address] = left
+        else:
+            self._by_address.pop(address, None)
+        if connection in self._inside:
+            del self._inside[connection]
+        elif connection in self._waiting:
+            self._waiting.remove(connection)
+        while self._waiting and len(self._inside) < self._settings.connections_max:
+            following = self._waiting.popleft()
+            following.let_in()
+            self._let_in(following)
+        self._count()
+
+    def _let_in(self, connection: Connection) -> None:
+        self._inside[connection] = None
+        connection.begin(self._settings.first_header_s)
+
+    def _is_limited(self, address: str) -> bool:
+        return not is_loopback(address) and address not in self._settings.trusted_proxies
+
+    def _count(self) -> None:
+        self._counters.connections = len(self._inside)
+        self._counters.connections_waiting = len(self._waiting)

@@ -1,0 +1,206 @@
+"""The HTTP face of one node: takes a request, finds who asks and what for, and answers.
+
+Whatever goes wrong becomes a problem with a code of the closed list, here and nowhere else.
+"""
+
+import asyncio
+import itertools
+import logging
+import re
+import secrets
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from quipu.api import limits
+from quipu.api.calls import Call, Endpoint, Response
+from quipu.api.codes import Code
+from quipu.api.counters import Counters
+from quipu.api.idempotency import Keys
+from quipu.api.pressure import Pressure
+from quipu.api.problems import CONTENT_TYPE, Problem
+from quipu.api.refusals import FAULTS, as_problem
+from quipu.api.routes import Routes
+from quipu.api.settings import Settings
+from quipu.api.shaping import Shapes
+from quipu.api.tallies import StreamTallies
+from quipu.api.tokens import ANYBODY, Principal, Tokens
+from quipu.node.service import Draining, Ledger
+
+T = TypeVar("T")
+log = logging.getLogger("quipu.api")
+_REQUEST_ID = re.compile(r"[\w.:-]{1,64}\Z", re.ASCII)
+_BEARER = "Bearer "
+
+
+@dataclass(slots=True)
+class Face:
+    ledger: Ledger
+    settings: Settings
+    routes: Routes
+    openapi: bytes
+    counters: Counters
+    keys: Keys
+    shapes: Shapes
+    pressure: Pressure
+    tokens: Tokens | None
+    tallies: StreamTallies = field(default_factory=StreamTallies)
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    streams_open: int = 0
+    under_way: int = 0
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _start: str = field(default_factory=lambda: secrets.token_hex(4))
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @classmethod
+    def of(cls, ledger: Ledger, settings: Settings, routes: Routes, openapi: bytes) -> "Face":
+        path = settings.tokens_file
+        return cls(
+            ledger,
+            settings,
+            routes,
+            openapi,
+            Counters(),
+            Keys(ledger),
+            Shapes(ledger),
+            Pressure(settings.in_flight_max, settings.in_flight_per_caller_max),
+            None if path is None else Tokens(path),
+        )
+
+    async def serve(self, routes: Routes, request: web.BaseRequest) -> Response:
+        started_s = time.perf_counter()
+        self.under_way += 1
+        identity = self._request_id(request)
+        operation = "unknown"
+        try:
+            endpoint, argument = routes.find(request.method, request.path)
+            operation = endpoint.name
+            if len(request.rel_url.raw_query_string) > limits.QUERY_BYTES_MAX:
+                raise Problem(Code.BAD_REQUEST, "the query string is too long")
+            principal = self._principal(request, endpoint)
+            call = Call(self, request, endpoint, argument, principal, identity)
+            response = await endpoint.run(call)
+        except Problem as found:
+            response = problem_response(found, identity, request)
+        except FAULTS as error:
+            response = problem_response(self._translated(error, identity), identity, request)
+        except (ConnectionError, web.HTTPException):
+            raise
+        except Exception:
+            log.exception("request %s failed", identity)
+            response = problem_response(Problem(Code.INTERNAL), identity, request)
+        finally:
+            self.under_way -= 1
+            if not self.under_way and self.closing.is_set():
+                self._idle.set()
+        if not response.prepared:
+            response.headers["X-Request-Id"] = identity
+        self.counters.answered(operation, response.status, time.perf_counter() - started_s)
+        return response
+
+    @contextmanager
+    def admitted(self, call: Call, bytes_max: int) -> Iterator[None]:
+        """Room for one more submission, decided before its body is read."""
+        if self.closing.is_set():
+            raise Draining("the node is stopping")
+        length = call.request.content_length
+        with (
+            self.pressure.one(self._caller(call)),
+            self.ledger.admit(bytes_max if length is None else min(length, bytes_max)),
+        ):
+            yield
+
+    @property
+    def draining(self) -> bool:
+        return self.closing.is_set()
+
+    def close(self) -> None:
+        """From now on nothing new is taken, and whoever waits is answered."""
+        self.closing.set()
+
+    async def drained(self, seconds: float) -> bool:
+        """Whether all that was under way has been answered by then."""
+        if self.under_way:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), seconds)
+        return not self.under_way
+
+    async def unless_closing(self, waited: Coroutine[Any, Any, T], seconds: float) -> T | None:
+        """What was waited for; None where the time is over or the node stops."""
+        wanted = asyncio.ensure_future(waited)
+        closing = asyncio.ensure_future(self.closing.wait())
+        try:
+            await asyncio.wait(
+                (wanted, closing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            return wanted.result() if wanted.done() else None
+        finally:
+            wanted.cancel()
+            closing.cancel()
+
+    async def count_streams(self) -> None:
+        """Goes on where the last count ended; a long way takes many turns of the loop."""
+        while True:
+            if self.tallies.advance(self.ledger, limits.STREAM_COUNT_STEP):
+                return
+            await asyncio.sleep(0)
+
+    def _caller(self, call: Call) -> str:
+        return call.principal.name or call.request.remote or ""
+
+    def _request_id(self, request: web.BaseRequest) -> str:
+        given = request.headers.get("X-Request-Id")
+        if given is not None and _REQUEST_ID.match(given):
+            return given
+        return f"{self._start}-{next(self._numbers):x}"
+
+    def _principal(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+        if self.tokens is None or endpoint.scope is None:
+            return ANYBODY
+        given = request.headers.get("Authorization", "")
+        if not given.startswith(_BEARER):
+            raise Problem(Code.UNAUTHENTICATED, "the request has no bearer token")
+        principal = self.tokens.principal(
+            given.removeprefix(_BEARER).strip(), time.monotonic(), int(time.time() * 1_000)
+        )
+        if principal is None:
+            if self.tokens.fault:
+                log.error("no token is taken: %s", self.tokens.fault)
+            raise Problem(Code.UNAUTHENTICATED, "the token is not known, revoked or expired")
+        allowed = principal.may(endpoint.scope)
+        if not allowed and endpoint.by_stream:
+            allowed = bool(principal.streams(endpoint.scope))
+        if not allowed:
+            raise Problem(Code.FORBIDDEN, f"the scope {endpoint.scope} is needed")
+        return principal
+
+    def _translated(self, error: BaseException, identity: str) -> Problem:
+        found = as_problem(error)
+        if found is None or found.code in {Code.STORAGE_FAILED, Code.OUTCOME_UNKNOWN}:
+            log.error("request %s: %s: %s", identity, type(error).__name__, error)
+        return found or Problem(Code.INTERNAL)
+
+
+def problem_response(
+    found: Problem, request_id: str, request: web.BaseRequest | None = None
+) -> web.Response:
+    body = found.body(request_id)
+    response = web.Response(
+        body=msgspec.json.encode(body), status=body.status, content_type=CONTENT_TYPE
+    )
+    headers = response.headers
+    headers["Cache-Control"] = "no-store"
+    if found.retry_after_s:
+        headers["Retry-After"] = str(found.retry_after_s)
+    if found.allow:
+        headers["Allow"] = found.allow
+    if found.code is Code.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = 'Bearer realm="quipu"'
+    if request is not None and not request.content.is_eof():
+        response.force_close()  # what is left of the body is not worth reading
+    return response

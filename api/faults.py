@@ -1,0 +1,56 @@
+"""From what a decoder says is wrong to a problem with a JSON pointer."""
+
+import re
+from typing import NoReturn
+
+import msgspec
+
+from quipu.api.codes import Code
+from quipu.api.problems import FieldError, Problem, at
+
+_PLACE = re.compile(r" - at `(.*)`\Z")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`\Z")
+_PART = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+
+
+def check_utf8(body: bytes, where: str) -> None:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        detail = f"is not UTF-8 (byte {error.start})"
+        raise at(Code.MALFORMED_BODY, where, detail) from error
+
+
+def refuse_undecodable(error: Exception, where: str) -> NoReturn:
+    if isinstance(error, RecursionError):
+        raise at(Code.MALFORMED_BODY, where, "is nested too deeply") from error
+    if not isinstance(error, msgspec.ValidationError):
+        raise at(Code.MALFORMED_BODY, where, str(error)) from error
+    raise validation_problem(error, where) from error
+
+
+def validation_problem(error: msgspec.ValidationError, where: str = "") -> Problem:
+    """msgspec names the place as `$.items[3].stream`; people get a JSON pointer."""
+    text = str(error)
+    found = _PLACE.search(text)
+    detail = text[: found.start()] if found else text
+    pointer = where + (pointer_of(found[1]) if found else "")
+    unknown, missing = _UNKNOWN.match(detail), _MISSING.match(detail)
+    if unknown:
+        name = escaped(unknown[1])
+        return at(Code.UNKNOWN_FIELD, f"{pointer}/{name}", "is not a field of this")
+    if missing:
+        return at(Code.INVALID_FIELD, f"{pointer}/{escaped(missing[1])}", "is missing")
+    return Problem(
+        Code.INVALID_FIELD, f"{pointer or 'the body'}: {detail}", (FieldError(pointer, detail),)
+    )
+
+
+def pointer_of(place: str) -> str:
+    parts = _PART.findall(place)
+    return "".join(f"/{escaped(name or index)}" for name, index in parts)
+
+
+def escaped(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")

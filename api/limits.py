@@ -1,0 +1,60 @@
+"""Every bound of the HTTP face, each with its unit and its reason."""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# --- bodies ---------------------------------------------------------------------------------------
+BODY_BYTES_MAX = 3 * MIB // 2  # one entry of 1 MiB as base64, with its fields
+BATCH_BYTES_MAX = 16 * MIB  # a batch that is held in memory whole: JSON array, atomic
+BATCH_LINE_BYTES_MAX = BODY_BYTES_MAX  # one line of an NDJSON batch is one entry
+BATCH_ITEMS_MAX = 10_000  # as many as one event holds
+BATCH_CHUNK_ITEMS = 256  # items of a streamed batch that are in flight together
+QUERY_BYTES_MAX = 4 * KIB  # an event id or cursor is under 200 B; filters are names
+HEADER_BYTES_MAX = 16 * KIB  # a token, a cursor and what proxies add
+REQUEST_ID_BYTES_MAX = 64  # a caller's own id of a request is echoed up to here
+
+# --- deadlines ------------------------------------------------------------------------------------
+FIRST_HEADER_S = 10.0  # aiohttp alone waits for ever for the first request of a connection
+BODY_S = 30.0  # 1.5 MiB in 30 s is 50 KiB a second
+KEEPALIVE_S = 75.0  # above the usual 60 s of a proxy, so that the proxy closes first
+WAIT_DEFAULT_MS = 30_000  # how long an answer may be waited for when nothing is said
+WAIT_MS_MAX = 120_000  # beyond this, proxies between cut the connection
+HEARTBEAT_S = 15.0  # a quiet stream says that it lives; below the 30 s of most proxies
+DRAIN_S = 10.0  # SIGTERM to exit, with streams open
+
+# --- connections ----------------------------------------------------------------------------------
+CONNECTIONS_MAX = 1_000  # connection 1,001 waits unread in the backlog
+CONNECTIONS_PER_ADDRESS_MAX = 256  # one address cannot take them all; not held against loopback
+BACKLOG = 1_024  # connections that the kernel keeps for us
+
+# --- pressure -------------------------------------------------------------------------------------
+IN_FLIGHT_MAX = 4_096  # requests being served; above: 503 before the body is read
+IN_FLIGHT_BYTES_MAX = 256 * MIB  # bodies being read or waited on together
+IN_FLIGHT_PER_CALLER_MAX = 1_024  # of one token: above: 429
+RETRY_AFTER_S = 1  # what a refused caller waits at least
+
+# --- reading --------------------------------------------------------------------------------------
+PAGE_DEFAULT = 100  # items of a page when nothing is said
+PAGE_MAX = 1_000  # items of a page; 1 MiB of typical entries
+PAGE_BYTES_MAX = 8 * MIB  # a page ends early here, whatever it holds
+PAGE_SCANNED_MAX = 10_000  # entries looked at for one page of a narrow filter
+FILTER_BYTES_MAX = 256  # value of one filter
+ANCESTORS_DEFAULT = 1  # depth when nothing is said
+ANCESTORS_DEPTH_MAX = 64  # steps back in the DAG in one answer
+EVENTS_ANSWERED_MAX = 1_000  # events in one answer about the DAG
+CURSOR_BYTES_MAX = 8 * KIB  # 32 members x 16 cords of a vector, encoded
+
+# --- streams --------------------------------------------------------------------------------------
+STREAM_QUEUE_ITEMS = 256  # what one reader may lag behind before it reads from the store again
+STREAM_WRITE_BYTES = 256 * KIB  # unsent bytes of one reader before it is left behind
+STREAMS_MAX = 256  # readers of streams at one time
+
+# --- tokens ---------------------------------------------------------------------------------------
+TOKEN_SECRET_BYTES = 32  # random bits of a token, 256 of them
+TOKENS_MAX = 10_000  # tokens in one file
+TOKEN_FILE_BYTES_MAX = 4 * MIB  # 10,000 of them
+TOKEN_CHECK_S = 1.0  # how soon a revoked token is seen at the latest
+
+# --- counting -------------------------------------------------------------------------------------
+STREAMS_COUNTED_MAX = 10_000  # names of streams kept with their counts, 1 MiB of memory
+STREAM_COUNT_STEP = 32  # events counted before the loop gets its turn

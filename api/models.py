@@ -1,0 +1,285 @@
+"""What the node answers: the models that /openapi.json is generated from."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from quipu.api.bodies import Base64, Time
+from quipu.api.problems import ProblemBody
+
+Hex32 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+EntryIdText = Annotated[
+    str, msgspec.Meta(pattern="^[0-9a-f]{64}:[0-9]+$", examples=["ab" * 32 + ":0"])
+]
+U64Text = Annotated[str, msgspec.Meta(pattern="^[0-9]+$", description="u64 as text")]
+State = Literal["stored", "read", "void"]
+Kind = Literal["data", "config", "void"]
+
+
+class MemberRef(msgspec.Struct, frozen=True):
+    """A node of the roster."""
+
+    number: int
+    node_id: Hex32
+    name: str
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What became of one submission so far."""
+
+    id: EntryIdText
+    state: State
+    duplicate: bool
+    time: Time
+
+
+class EntryBody(msgspec.Struct, frozen=True):
+    """An entry as it stays for ever. `data` are the bytes that were submitted."""
+
+    id: EntryIdText
+    stream: str
+    kind: Kind
+    author: MemberRef
+    time: Time
+    hlc: U64Text
+    content_type: str
+    data: Raw | UnsetType = UNSET
+    data_base64: Base64 | UnsetType = UNSET
+    submitter: str | UnsetType = UNSET
+    client_id: int | UnsetType = UNSET
+    message_id: U64Text | UnsetType = UNSET
+    idempotency_key: str | UnsetType = UNSET
+
+
+class EntryPage(msgspec.Struct, frozen=True):
+    """Entries in the order in which this node holds them as final."""
+
+    items: list[EntryBody]
+    next: str
+    more: bool
+
+
+class KeyedPage(msgspec.Struct, frozen=True):
+    """The entry that an idempotency key was used for, if any, and its later duplicates."""
+
+    items: list[EntryBody]
+    duplicate_of: EntryIdText | None
+    duplicates: list[EntryIdText]
+
+
+class StatusBody(msgspec.Struct, frozen=True):
+    """How far an entry has come."""
+
+    id: EntryIdText
+    state: State
+    confirmations: int
+    required: int
+    confirmed_by: list[MemberRef]
+    author_receipt: bool
+    read_by: Literal["receipts", "cut"] | None
+    stored_at: Time | None
+    read_at: Time | None
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    """What became of one item; `status` as if it had been a request of its own."""
+
+    index: int
+    status: int
+    id: EntryIdText | UnsetType = UNSET
+    state: State | UnsetType = UNSET
+    duplicate: bool | UnsetType = UNSET
+    problem: ProblemBody | UnsetType = UNSET
+
+
+class BatchAnswer(msgspec.Struct, frozen=True):
+    """The results in the order of the items."""
+
+    stored: int
+    duplicates: int
+    refused: int
+    results: list[BatchResult]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What would happen if it were submitted now. Nothing was stored."""
+
+    valid: bool
+    stream: str
+    content_type: str
+    data_bytes: int
+    entry_bytes: int
+    duplicate_of: EntryIdText | None
+
+
+class EventBody(msgspec.Struct, frozen=True):
+    """A vertex of the DAG."""
+
+    id: Hex32
+    author: MemberRef
+    journal: U64Text
+    seq: U64Text
+    branch: int
+    epoch: U64Text
+    prev: Hex32 | None
+    parents: list[Hex32]
+    hlc: U64Text
+    time: Time
+    depth: U64Text
+    entry_count: int
+    size_bytes: int
+    state: State
+
+
+class SignedEventBody(EventBody, frozen=True):
+    """A vertex of the DAG with what was signed."""
+
+    header_base64: Base64
+    signature: str
+
+
+class EventList(msgspec.Struct, frozen=True):
+    """Some events. `truncated`: there are more than one answer takes."""
+
+    items: list[EventBody]
+    truncated: bool
+
+
+class ObstacleBody(msgspec.Struct, frozen=True):
+    """One reason why an event is not final."""
+
+    cause: str
+    meaning: str
+    members: list[MemberRef]
+    offline: list[MemberRef]
+    events: list[Hex32]
+    wanted: int
+    until: Time | None
+
+
+class ExplanationBody(msgspec.Struct, frozen=True):
+    """Why an event is final or not."""
+
+    id: Hex32
+    state: State
+    confirmations: int
+    required: int
+    confirmed_by: list[MemberRef]
+    sentence: str
+    obstacles: list[ObstacleBody]
+
+
+class LeafList(msgspec.Struct, frozen=True):
+    """Events that no final event names, oldest first."""
+
+    items: list[EventBody]
+
+
+class FrontierRowBody(msgspec.Struct, frozen=True):
+    """How far one branch of one cord is held and final."""
+
+    author: Hex32
+    journal: U64Text
+    held_seq: U64Text
+    held_id: Hex32
+    read_seq: U64Text
+    read_id: Hex32 | None
+
+
+class Frontier(msgspec.Struct, frozen=True):
+    """Equal on nodes that hold the same."""
+
+    cluster_id: Hex32
+    rows: list[FrontierRowBody]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What one request may carry."""
+
+    entry_bytes: int
+    body_bytes: int
+    batch_bytes: int
+    batch_items: int
+    page_items: int
+    wait_ms: int
+
+
+class NodeBody(msgspec.Struct, frozen=True):
+    """Who this node is, and what it takes."""
+
+    node_id: Hex32
+    name: str
+    number: int | None
+    version: str
+    cluster_id: Hex32
+    cluster_name: str
+    epoch: U64Text
+    policy: str
+    required: int
+    safe: bool
+    journal: U64Text | None
+    feed_number: U64Text
+    members: list[MemberRef]
+    ready: bool
+    finality: bool
+    limits: Limits
+
+
+class ConvictionBody(msgspec.Struct, frozen=True):
+    """A proof that a node signed two things that exclude each other."""
+
+    node_id: Hex32
+    role: Literal["author", "signer"]
+    journal: U64Text | None
+    proof_base64: Base64
+
+
+class EvidenceList(msgspec.Struct, frozen=True):
+    """Proofs of misbehaviour held here."""
+
+    items: list[ConvictionBody]
+
+
+class StreamRow(msgspec.Struct, frozen=True):
+    """One stream, of what is final here."""
+
+    name: str
+    entries: U64Text
+    first: Time
+    last: Time
+
+
+class StreamList(msgspec.Struct, frozen=True):
+    """The streams by name."""
+
+    items: list[StreamRow]
+
+
+class CheckBody(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    passes: bool
+    detail: str
+
+
+class HealthBody(msgspec.Struct, frozen=True):
+    """An answer of the OPS listener."""
+
+    status: Literal["ok", "failing"]
+    checks: list[CheckBody]
+
+
+class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a stream as NDJSON; as SSE, `type` is the event and `cursor` its id."""
+
+    type: Literal["entry", "status", "gap", "heartbeat", "goodbye"]
+    cursor: str = ""
+    entry: EntryBody | None = None
+    event_id: str = ""
+    state: str = ""
+    missed: int = 0
+    after: str = ""
+    upto: str = ""
+    reason: str = ""

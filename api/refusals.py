@@ -1,0 +1,44 @@
+"""What the ledger refuses, as problems."""
+
+from math import ceil
+
+from quipu.api import limits
+from quipu.api.codes import Code
+from quipu.api.problems import FieldError, Problem
+from quipu.ledger.refusals import Reason, Refused
+from quipu.node.service import Draining, NotTaken, OutcomeUnknown, Overloaded, StoreIsFull
+from quipu.storage.store import StoreError
+
+FAULTS = (Refused, NotTaken, OutcomeUnknown, StoreError)
+_CODES = {
+    Reason.BAD_ENTRY: Code.INVALID_FIELD,
+    Reason.BAD_BODY: Code.TOO_LARGE,
+    Reason.TOO_LARGE: Code.TOO_LARGE,
+    Reason.UNREAD_BACKLOG: Code.UNREAD_BACKLOG,
+    Reason.NOT_A_MEMBER: Code.NOT_A_MEMBER,
+    Reason.CATCHING_UP: Code.CATCHING_UP,
+    Reason.NOT_READ: Code.NOT_READ,
+}
+_WAIT = frozenset({Code.UNREAD_BACKLOG, Code.CATCHING_UP})
+
+
+def as_problem(error: BaseException) -> Problem | None:
+    """None: not one of `FAULTS`, or a refusal that no request should meet."""
+    match error:
+        case Refused(reason=reason, detail=detail) if reason in _CODES:
+            code = _CODES[reason]
+            errors = (FieldError("", detail),) if code is Code.INVALID_FIELD else ()
+            retry = limits.RETRY_AFTER_S if code in _WAIT else 0
+            return Problem(code, detail, errors, retry_after_s=retry)
+        case Overloaded(retry_after_s=seconds):
+            return Problem(Code.NODE_FULL, str(error), retry_after_s=max(1, ceil(seconds)))
+        case Draining():
+            return Problem(Code.DRAINING, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case StoreIsFull():
+            return Problem(Code.STORAGE_FULL, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case OutcomeUnknown(ids=ids):
+            first = str(ids[0]) if ids else ""
+            return Problem(Code.OUTCOME_UNKNOWN, "", entry_id=first)
+        case StoreError():
+            return Problem(Code.STORAGE_FAILED, "", retry_after_s=limits.RETRY_AFTER_S)
+    return None

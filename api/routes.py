@@ -1,0 +1,47 @@
+"""From method and path to an endpoint. Each path has at most one place that varies."""
+
+from collections.abc import Iterable
+
+from quipu.api.calls import Endpoint
+from quipu.api.codes import Code
+from quipu.api.problems import Problem, problem
+
+PLACES = (3, 2)  # where a path may vary, the leading slash counted: /v1/entries/{id}/status
+
+
+class Routes:
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+        self.endpoints = tuple(endpoints)
+        self._exact: dict[str, dict[str, Endpoint]] = {}
+        self._varying: dict[tuple[str, ...], dict[str, Endpoint]] = {}
+        for endpoint in self.endpoints:
+            parts = endpoint.path.split("/")
+            if "{" in endpoint.path:
+                key = tuple("{}" if part.startswith("{") else part for part in parts)
+                self._varying.setdefault(key, {})[endpoint.method] = endpoint
+            else:
+                self._exact.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+
+    def find(self, method: str, path: str) -> tuple[Endpoint, str]:
+        """The endpoint, and what stands at the place that varies."""
+        methods, argument = self._exact.get(path), ""
+        if methods is None:
+            parts = path.split("/")
+            for place in PLACES:
+                if len(parts) > place and parts[place]:
+                    key = (*parts[:place], "{}", *parts[place + 1 :])
+                    methods = self._varying.get(key)
+                    if methods is not None:
+                        argument = parts[place]
+                        break
+        if methods is None:
+            problem(Code.NOT_FOUND, f"{path[:200]} leads nowhere")
+        endpoint = methods.get("GET" if method == "HEAD" else method)
+        if endpoint is None:
+            allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
+            raise Problem(
+                Code.METHOD_NOT_ALLOWED,
+                f"{path[:200]} takes {', '.join(allowed)}",
+                allow=", ".join(allowed),
+            )
+        return endpoint, argument

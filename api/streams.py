@@ -1,0 +1,233 @@
+"""GET /v1/stream: entries as they become final, as SSE or NDJSON.
+
+One that reads too slowly is told so by a `gap`, at its place, and slows nobody. What is in a gap is
+in the feed: GET /v1/entries with its `after` gives it again.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from quipu.api import limits
+from quipu.api.bodies import NDJSON, StreamName
+from quipu.api.calls import Call, Response
+from quipu.api.codes import Code
+from quipu.api.cursors import Cursor, read_cursor
+from quipu.api.face import Face
+from quipu.api.models import StreamItem
+from quipu.api.pages import Filter, Page, Pages
+from quipu.api.problems import Problem, at
+from quipu.api.reading import Name, author_of, check_reach, readable_streams
+from quipu.api.shaping import Form
+from quipu.ledger.words import Cord
+from quipu.node.service import EventRead, EventStored, Gap, Goodbye, Ledger, Subscription
+
+SSE = "text/event-stream"
+KINDS = frozenset({"entries", "status"})
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class StreamQuery(msgspec.Struct, kw_only=True, rename={"start": "from"}):
+    start: str = "now"
+    stream: StreamName | None = None
+    author: Name | None = None
+    events: str = "entries"
+
+
+def now_cursor(ledger: Ledger) -> Cursor:
+    cursor = Cursor(ledger.feed_number)
+    for row in ledger.frontier():
+        if row.read_seq:
+            cursor.vector[Cord(row.author_no, row.journal)] = row.read_seq
+    return cursor
+
+
+def _begin(call: Call, query: StreamQuery) -> Cursor:
+    last = call.request.headers.get("Last-Event-ID")
+    if last:
+        cursor = read_cursor(last, call.ledger.node_id, "Last-Event-ID")
+    elif query.start == "now":
+        return now_cursor(call.ledger)
+    elif query.start == "start":
+        return Cursor()
+    else:
+        cursor = read_cursor(query.start, call.ledger.node_id, "from")
+    if cursor.downwards:
+        raise at(Code.INVALID_CURSOR, "from", "was given for order=desc")
+    check_reach(call.ledger, cursor)
+    return cursor
+
+
+async def stream(call: Call) -> Response:
+    query = call.query(StreamQuery)
+    wanted = frozenset(query.events.split(","))
+    if not wanted <= KINDS:
+        raise at(Code.INVALID_PARAMETER, "events", f"is of {', '.join(sorted(KINDS))}")
+    found = Filter(readable_streams(call, query.stream), author_of(call.ledger, query.author))
+    pages = Pages(call.ledger, call.face.shapes, Form(lines=True), found, with_cursors=True)
+    cursor = _begin(call, query)
+    face = call.face
+    if face.draining:
+        raise Problem(Code.DRAINING, retry_after_s=limits.RETRY_AFTER_S)
+    if face.streams_open >= limits.STREAMS_MAX:
+        detail = f"{face.streams_open} streams are open"
+        raise Problem(Code.NODE_FULL, detail, retry_after_s=limits.RETRY_AFTER_S)
+    face.streams_open += 1
+    try:
+        return await _Told(call, pages, cursor, wanted, call.media_type == SSE).run()
+    finally:
+        face.streams_open -= 1
+
+
+@dataclass(slots=True)
+class _Told:
+    """Invariant: everything up to `cursor` was written to the caller, or said to be in a gap."""
+
+    call: Call
+    pages: Pages
+    cursor: Cursor
+    wanted: frozenset[str]
+    as_sse: bool
+
+    async def run(self) -> Response:
+        kind = SSE if self.as_sse else NDJSON
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": kind})
+        response.headers["X-Request-Id"] = self.call.request_id
+        await response.prepare(self.call.request)
+        self._bound_what_is_unsent()
+        news: Subscription | None = None
+        with suppress(ConnectionError):
+            if self.as_sse:
+                await response.write(b": connected\n\n")
+            await self._catch_up(response, self.call.ledger.feed_number)
+            news = self.call.ledger.subscribe(self.call.face.settings.stream_queue_items)
+            try:
+                await self._catch_up(response, news.feed_number)
+                await self._listen(response, news)
+            finally:
+                news.close()
+        return response
+
+    def _bound_what_is_unsent(self) -> None:
+        """Else the kernel alone keeps megabytes for a reader that has gone to sleep."""
+        transport, most = self.call.request.transport, self.call.face.settings.stream_write_bytes
+        if transport is None:
+            return
+        transport.set_write_buffer_limits(high=most)
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, most)
+
+    async def _catch_up(self, response: web.StreamResponse, upto: int) -> None:
+        """What is in the store already, page by page, as fast as the caller reads."""
+        while self.cursor.number < upto and not self.call.face.draining:
+            page = self.pages.read(self.cursor, limits.PAGE_DEFAULT)
+            await self._write_page(response, page)
+
+    async def _listen(self, response: web.StreamResponse, news: Subscription) -> None:
+        async for item in _with_heartbeats(news, self.call.face):
+            match item:
+                case None:
+                    beat = b": heartbeat\n\n" if self.as_sse else self._line(_HEARTBEAT)
+                    await response.write(beat)
+                case EventRead(number, identity):
+                    if number > self.cursor.number:
+                        page = self.pages.one(self.cursor, number, identity)
+                        await self._write_page(response, page)
+                        await self._write_status(response, identity, "read")
+                case EventStored(identity):
+                    await self._write_status(response, identity, "stored")
+                case Gap():
+                    await response.write(self._line(self._gap(item)))
+                case Goodbye(reason):
+                    await response.write(self._line(StreamItem("goodbye", reason=reason)))
+                    return
+
+    def _gap(self, gap: Gap) -> StreamItem:
+        """From where the caller is to where the news go on; it may read the feed between."""
+        self.call.face.counters.stream_gaps += 1
+        node_id = self.call.ledger.node_id
+        after = self.cursor.text(node_id)
+        if gap.upto > self.cursor.number:
+            skipped = self.cursor.copy()
+            for number, identity in self.call.ledger.feed(
+                skipped.number, gap.upto - skipped.number
+            ):
+                meta = self.call.ledger.meta(identity)
+                assert meta is not None
+                skipped.pass_over(number, meta)
+            self.cursor = skipped
+        upto = self.cursor.text(node_id)
+        return StreamItem("gap", cursor=upto, missed=gap.missed, after=after, upto=upto)
+
+    async def _write_page(self, response: web.StreamResponse, page: Page) -> None:
+        if "entries" not in self.wanted:
+            return
+        node_id = self.call.ledger.node_id
+        for entry, cursor in zip(page.items, page.cursors, strict=True):
+            item = StreamItem("entry", cursor=cursor.text(node_id), entry=entry)
+            await response.write(self._line(item))
+
+    async def _write_status(
+        self, response: web.StreamResponse, identity: bytes, state: str
+    ) -> None:
+        if "status" in self.wanted:
+            item = StreamItem("status", event_id=identity.hex(), state=state)
+            await response.write(self._line(item))
+
+    def _line(self, item: StreamItem) -> bytes:
+        if not self.as_sse:
+            return msgspec.json.encode(item) + b"\n"
+        shown = item.entry if item.type == "entry" else item
+        cursor = f"id: {item.cursor}\n" if item.cursor else ""
+        return f"event: {item.type}\n{cursor}data: ".encode() + msgspec.json.encode(shown) + b"\n\n"
+
+
+_HEARTBEAT = StreamItem("heartbeat")
+News = EventStored | EventRead | Gap | Goodbye
+
+
+async def _with_heartbeats(news: Subscription, face: Face) -> AsyncIterator[News | None]:
+    """The news; None where nothing has come for so long that a sign of life is due."""
+    coming: asyncio.Future[News] | None = None
+    closing = asyncio.ensure_future(face.closing.wait())
+    try:
+        while True:
+            if coming is None:
+                coming = asyncio.ensure_future(_following(news))
+            seconds = face.settings.heartbeat_s
+            done, _ = await asyncio.wait(
+                (coming, closing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                yield None
+                continue
+            if closing in done:
+                yield Goodbye("the node is stopping")
+                return
+            ended, coming = coming, None
+            try:
+                item = ended.result()
+            except _Ended:
+                return
+            yield item
+    finally:
+        closing.cancel()
+        if coming is not None:
+            coming.cancel()
+
+
+class _Ended(Exception):
+    """The subscription says nothing more."""
+
+
+async def _following(news: Subscription) -> News:
+    try:
+        return await anext(news)
+    except StopAsyncIteration as end:
+        raise _Ended from end

@@ -1,0 +1,127 @@
+"""POST /v1/entries and /v1/entries:validate."""
+
+import msgspec
+from aiohttp import web
+
+from quipu.api import limits
+from quipu.api.bodies import Defaults, Shaped, StreamName, read_entry
+from quipu.api.calls import Call, Response
+from quipu.api.codes import Code
+from quipu.api.idempotency import Outcome
+from quipu.api.models import Receipt, State, Verdict
+from quipu.api.problems import Problem, at
+from quipu.api.shaping import media_type, state
+from quipu.api.times import NotADuration, duration_ms, duration_text, hlc_text
+from quipu.api.tokens import ENTRIES_WRITE
+from quipu.ledger import limits as ledger_limits
+from quipu.ledger.words import EventId
+from quipu.node.service import EventState
+
+_KEY = "Idempotency-Key"
+
+
+class SubmitQuery(msgspec.Struct, kw_only=True):
+    wait: str = "stored"
+    timeout: str = "30s"
+    stream: StreamName | None = None
+
+
+class ValidateQuery(msgspec.Struct, kw_only=True):
+    stream: StreamName | None = None
+
+
+def waited_state(text: str) -> State:
+    if text == "stored":
+        return "stored"
+    if text == "read":
+        return "read"
+    raise at(Code.INVALID_PARAMETER, "wait", "this node waits for stored or read")
+
+
+def waited_ms(text: str, name: str) -> int:
+    try:
+        ms = duration_ms(text)
+    except NotADuration as error:
+        raise at(Code.INVALID_PARAMETER, name, str(error)) from error
+    if ms > limits.WAIT_MS_MAX:
+        raise at(Code.INVALID_PARAMETER, name, f"at most {duration_text(limits.WAIT_MS_MAX)}")
+    return ms
+
+
+def defaults_of(call: Call, stream: str | None) -> Defaults:
+    key = call.request.headers.get(_KEY)
+    if key is not None:
+        key = key.strip()
+        if not 1 <= len(key.encode("utf-8", "replace")) <= ledger_limits.IDEMPOTENCY_KEY_BYTES_MAX:
+            size = ledger_limits.IDEMPOTENCY_KEY_BYTES_MAX
+            raise at(Code.INVALID_HEADER, _KEY, f"takes 1 to {size} bytes")
+        if not key.isprintable() or not key.isascii():
+            raise at(Code.INVALID_HEADER, _KEY, "takes printable ASCII")
+    return Defaults(call.principal.name, stream, key)
+
+
+def check_stream(call: Call, stream: str) -> None:
+    if not call.principal.may(ENTRIES_WRITE, stream):
+        raise Problem(Code.FORBIDDEN, f"the scope {ENTRIES_WRITE}:{stream} is needed")
+
+
+async def submit(call: Call) -> Response:
+    query = call.query(SubmitQuery)
+    wanted, timeout_ms = waited_state(query.wait), waited_ms(query.timeout, "timeout")
+    defaults = defaults_of(call, query.stream)
+    with call.face.admitted(call, limits.BODY_BYTES_MAX):
+        body = await call.read_body(limits.BODY_BYTES_MAX)
+        shaped = read_entry(body, call.body_type, defaults)
+        check_stream(call, shaped.entry.stream)
+        outcome = (await call.face.keys.submit([shaped]))[0]
+    if isinstance(outcome, Problem):
+        raise outcome
+    reached: State = "stored"
+    if wanted == "read":
+        reached = await reached_state(call, outcome.id.event, timeout_ms)
+    elif outcome.duplicate:
+        status = call.ledger.status(outcome.id.event)
+        reached = "stored" if status is None else state(status)
+    return _receipt(call, outcome, wanted, reached)
+
+
+async def reached_state(call: Call, event: EventId, timeout_ms: int) -> State:
+    """How far it has come when it is final, or when the time is over."""
+    ledger = call.ledger
+    status = ledger.status(event)
+    if status is not None and status.state is EventState.READ:
+        return "read"
+    seconds = timeout_ms / 1_000
+    if await call.face.unless_closing(ledger.wait_read(event, seconds), seconds):
+        return "read"
+    status = ledger.status(event)
+    return "stored" if status is None else state(status)
+
+
+def _receipt(call: Call, outcome: Outcome, wanted: State, reached: State) -> web.Response:
+    identity = str(outcome.id)
+    status = 202 if wanted == "read" and reached != "read" else 200 if outcome.duplicate else 201
+    receipt = Receipt(identity, reached, outcome.duplicate, hlc_text(outcome.hlc))
+    return call.answer(receipt, status, {"Location": f"/v1/entries/{identity}"})
+
+
+async def validate(call: Call) -> Response:
+    query = call.query(ValidateQuery)
+    body = await call.read_body(limits.BODY_BYTES_MAX)
+    shaped = read_entry(body, call.body_type, defaults_of(call, query.stream))
+    check_stream(call, shaped.entry.stream)
+    first = call.face.keys.first(shaped)
+    if first is None:
+        call.ledger.check([shaped.canonical])
+    return call.answer(_verdict(shaped, first))
+
+
+def _verdict(shaped: Shaped, first: Outcome | None) -> Verdict:
+    return Verdict(
+        valid=True,
+        stream=shaped.entry.stream,
+        content_type=media_type(shaped.entry),
+        data_bytes=len(shaped.entry.data),
+        entry_bytes=len(shaped.canonical),
+        duplicate_of=None if first is None else str(first.id),
+    )

@@ -1,0 +1,91 @@
+"""`quipu check`: one look at a node, in the form that a monitor reads."""
+
+import json
+import sys
+from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+import typer
+
+from quipu.node.exits import Exit
+
+OPS_URL = "http://127.0.0.1:8472"
+PROBES = ("livez", "readyz", "readyz?for=read")
+NAMES = {"livez": "live", "readyz": "ready", "readyz?for=read": "finality"}
+ANSWER_S = 5.0
+NAGIOS_OK, NAGIOS_WARNING, NAGIOS_CRITICAL = 0, 1, 2
+
+
+class Format(StrEnum):
+    JSON = "json"
+    PROMETHEUS = "prometheus"
+    NAGIOS = "nagios"
+
+
+class Probed(NamedTuple):
+    name: str
+    passes: bool
+    detail: str
+
+
+def check(
+    ops_url: Annotated[
+        str, typer.Option("--ops-url", envvar="QUIPU_OPS_URL", help="A node's OPS listener.")
+    ] = OPS_URL,
+    form: Annotated[Format, typer.Option("--format", help="Who reads it.")] = Format.JSON,
+) -> None:
+    """Ask whether a node is alive, takes entries, and can make them final."""
+    found = [probe(ops_url, path) for path in PROBES]
+    failing = [one for one in found if not one.passes]
+    match form:
+        case Format.JSON:
+            print(json.dumps({one.name: one._asdict() for one in found}, indent=2))
+        case Format.PROMETHEUS:
+            for one in found:
+                print(f'quipu_check{{check="{one.name}"}} {int(one.passes)}')
+        case Format.NAGIOS:
+            raise typer.Exit(_nagios(found, failing))
+    if failing:
+        for one in failing:
+            print(f"quipu: {one.name}: {one.detail}", file=sys.stderr)
+        unreachable = all(one.detail.startswith("no answer") for one in failing)
+        raise typer.Exit(int(Exit.UNREACHABLE if unreachable else Exit.FAILURE))
+
+
+def _nagios(found: list[Probed], failing: list[Probed]) -> int:
+    """Its own exit codes: 1 where entries are taken and cannot become final, 2 for the rest."""
+    if not failing:
+        print("QUIPU OK - " + ", ".join(one.name for one in found))
+        return NAGIOS_OK
+    said = "; ".join(f"{one.name}: {one.detail}" for one in failing)
+    if {one.name for one in failing} == {"finality"}:
+        print(f"QUIPU WARNING - {said}")
+        return NAGIOS_WARNING
+    print(f"QUIPU CRITICAL - {said}")
+    return NAGIOS_CRITICAL
+
+
+def probe(ops_url: str, path: str) -> Probed:
+    from urllib.error import HTTPError, URLError
+    from urllib.request import urlopen
+
+    name = NAMES[path]
+    if not ops_url.startswith(("http://", "https://")):
+        return Probed(name, False, f"no answer: {ops_url} is no http address")
+    try:
+        with urlopen(f"{ops_url.rstrip('/')}/{path}", timeout=ANSWER_S) as answer:  # noqa: S310
+            answer.read()
+            return Probed(name, True, "")
+    except HTTPError as error:
+        with error:
+            return Probed(name, False, _said(error.read()))
+    except (URLError, OSError) as error:
+        return Probed(name, False, f"no answer: {getattr(error, 'reason', error)}")
+
+
+def _said(body: bytes) -> str:
+    try:
+        checks = json.loads(body)["checks"]
+        return ", ".join(f"{one['name']} {one['detail']}".strip() for one in checks)
+    except (ValueError, KeyError, TypeError):
+        return "an answer that is not a node's"

@@ -1,0 +1,267 @@
+"""Commands about entries and the node that holds them."""
+
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quipu.cli.remote import Output, Remote, fail, progress, progress_ends, remote
+from quipu.node.exits import Exit
+
+if TYPE_CHECKING:
+    from quipu.client import Client, Entry
+
+COLUMNS = ("id", "stream", "time", "author", "data")
+BATCH = 1_000  # lines of `submit --lines` in one request
+
+
+class Wait(StrEnum):
+    STORED = "stored"
+    READ = "read"
+
+
+EntryArgument = Annotated[str, typer.Argument(metavar="ID", help="<64 hex digits>:<index>")]
+StreamOption = Annotated[str | None, typer.Option("--stream", "-s", help="Name of the stream.")]
+TimeoutOption = Annotated[float, typer.Option("--timeout", help="Seconds to wait at most.")]
+
+
+@remote
+def submit(
+    to: Remote,
+    data: Annotated[str, typer.Argument(help="JSON, or - for standard input.")],
+    stream: StreamOption = None,
+    wait: Annotated[Wait, typer.Option("--wait", help="State to wait for.")] = Wait.STORED,
+    timeout: TimeoutOption = 30.0,
+    key: Annotated[str | None, typer.Option("--key", help="Idempotency key.")] = None,
+    content_type: Annotated[
+        str | None, typer.Option("--content-type", help="Of bytes that are not JSON.")
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Each line of input is an entry.")] = False,
+) -> None:
+    """Store an entry. Exit code 8: stored, and the asked state was not reached in time."""
+    options: dict[str, Any] = {
+        "stream": stream or "default",
+        "wait": wait.value,
+        "timeout": timeout,
+    }
+    if lines:
+        _submit_lines(to, data, options)
+        return
+    raw = sys.stdin.buffer.read() if data == "-" else data.encode()
+    options |= {"idempotency_key": key, "content_type": content_type}
+    value = raw if content_type is not None else _json(raw)
+    with to.client() as client:
+        receipt = client.submit(value, **options)
+    to.show(
+        {
+            "id": receipt.id,
+            "state": receipt.state,
+            "duplicate": receipt.duplicate,
+            "time": receipt.time,
+        }
+    )
+    if wait is Wait.READ and receipt.state != "read":
+        raise typer.Exit(int(Exit.WAITED))
+
+
+def _json(raw: bytes) -> Any:
+    """The bytes themselves, where they are JSON."""
+    import msgspec
+
+    try:
+        msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        detail = f"the data is not JSON ({error}): write '{{\"order\": 7}}', or give --content-type"
+        fail(detail, Exit.USAGE)
+    return msgspec.Raw(raw.strip())
+
+
+def _submit_lines(to: Remote, source: str, options: dict[str, Any]) -> None:
+    if source != "-":
+        fail("--lines reads standard input: write - for the data", Exit.USAGE)
+    counts = {"stored": 0, "duplicates": 0, "refused": 0}
+    rows = (_json(line) for line in sys.stdin.buffer if line.strip())
+    with to.client() as client:
+        while chunk := list(islice(rows, BATCH)):
+            done = client.submit_batch(chunk, **options)
+            for name in counts:
+                counts[name] += getattr(done, name)
+            for result in done.results:
+                if result.problem is not None:
+                    print(f"quipu: line: {result.problem}", file=sys.stderr)
+            progress(sum(counts.values()), "entries")
+    progress_ends()
+    to.show(counts)
+    if counts["refused"]:
+        raise typer.Exit(int(Exit.PARTLY))
+
+
+@remote
+def get(
+    of: Remote,
+    entry: EntryArgument,
+    raw: Annotated[bool, typer.Option("--raw", help="Only the data, byte for byte.")] = False,
+) -> None:
+    """Show an entry."""
+    with of.client() as client:
+        found = client.get(entry)
+    if raw:
+        sys.stdout.buffer.write(found.raw)
+        return
+    of.show(entry_row(found))
+
+
+def entry_row(entry: "Entry") -> dict[str, Any]:
+    import base64
+
+    row: dict[str, Any] = {
+        "id": entry.id,
+        "stream": entry.stream,
+        "time": entry.time,
+        "author": entry.author.name,
+        "content_type": entry.content_type,
+    }
+    value = entry.data
+    if isinstance(value, bytes):
+        row["data_base64"] = base64.b64encode(value).decode()
+    else:
+        row["data"] = value
+    for name in ("submitter", "client_id", "message_id", "idempotency_key"):
+        if getattr(entry, name) is not None:
+            row[name] = getattr(entry, name)
+    return row
+
+
+@remote
+def list_(
+    of: Remote,
+    stream: StreamOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 20,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
+    since: Annotated[str | None, typer.Option("--since", help="RFC 3339 time.")] = None,
+) -> None:
+    """List entries that are final, oldest first."""
+    filters: dict[str, Any] = {"stream": stream, "since": since}
+    if newest:
+        filters["order"] = "desc"
+    with of.client() as client:
+        found = islice(client.pages(limit=min(limit, 1_000), **filters), limit)
+        of.show_all((entry_row(entry) for entry in found), COLUMNS)
+
+
+@remote
+def follow(
+    of: Remote,
+    stream: StreamOption = None,
+    start: Annotated[str, typer.Option("--from", help="now, start, or a cursor.")] = "now",
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="End after so many.")] = None,
+) -> None:
+    """Print entries as they become final, a line each, until Ctrl-C. Reconnects by itself."""
+    lines = Remote(of.urls, of.token_file, of.ca_file, Output.NDJSON)
+    with of.client() as client:
+        lines.show_all(islice(_followed(client, stream, start), limit), COLUMNS)
+
+
+def _followed(client: "Client", stream: str | None, start: str) -> Iterator[dict[str, Any]]:
+    from quipu.client import Gap
+
+    for item in client.follow(start=start, stream=stream):
+        if isinstance(item, Gap):
+            print(f"quipu: {item.missed} news were missed, reading them again", file=sys.stderr)
+            filters = {} if stream is None else {"stream": stream}
+            for entry in client.missed(item, **filters):
+                yield entry_row(entry)
+        else:
+            yield {**entry_row(item), "cursor": item.cursor}
+
+
+@remote
+def proof(
+    of: Remote,
+    entry: EntryArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write; - for standard output.")
+    ] = None,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait until it is final.")] = 0.0,
+) -> None:
+    """Write the finality bundle of an entry to a file, for `quipu verify`."""
+    with of.client() as client:
+        if wait:
+            client.wait(entry, "read", wait)
+        bundle = client.proof(entry)
+    if out == Path("-"):
+        sys.stdout.buffer.write(bundle)
+        return
+    path = out or Path(f"{entry[:16]}-{entry.partition(':')[2]}.quipu")
+    path.write_bytes(bundle)
+    of.show({"file": str(path), "bytes": len(bundle)})
+
+
+@remote
+def explain(of: Remote, entry: EntryArgument) -> None:
+    """Say why an entry is final or not: whose receipts are missing, and why."""
+    with of.client() as client:
+        found = client.explain(entry)
+    if of.output is not Output.TABLE:
+        of.show(found)
+        return
+    print(found["sentence"])
+    for one in found["obstacles"]:
+        names = ", ".join(member["name"] for member in one["members"])
+        offline = ", ".join(member["name"] for member in one["offline"])
+        print(f"- {one['meaning']}" + (f": {names}" if names else ""))
+        if offline:
+            print(f"  not connected: {offline}")
+
+
+@remote
+def status(
+    of: Remote,
+    entry: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="An entry; else the node.")
+    ] = None,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait until it is final.")] = 0.0,
+) -> None:
+    """Show how a node is, or how far an entry has come."""
+    with of.client() as client:
+        if entry is None:
+            _node_status(of, client)
+            return
+        found = client.wait(entry, "read", wait) if wait else client.status(entry)
+    of.show(
+        {
+            "id": found.id,
+            "state": found.state,
+            "confirmations": found.confirmations,
+            "required": found.required,
+            "confirmed_by": [member.name for member in found.confirmed_by],
+            "stored_at": found.stored_at,
+            "read_at": found.read_at,
+        }
+    )
+    if wait and found.state != "read":
+        raise typer.Exit(int(Exit.WAITED))
+
+
+def _node_status(of: Remote, client: "Client") -> None:
+    node = client.node()
+    if of.output is not Output.TABLE:
+        of.show(node)
+        return
+    names = ", ".join(member["name"] for member in node["members"])
+    of.show(
+        {
+            "node": f"{node['name']} ({node['node_id'][:16]})",
+            "version": node["version"],
+            "cluster": f"{node['cluster_name']} ({node['cluster_id'][:16]})",
+            "members": f"{len(node['members'])}: {names}",
+            "policy": f"{node['policy']}, {node['required']} confirmations",
+            "takes entries": "yes" if node["ready"] else "no",
+            "finality": "possible" if node["finality"] else "not possible now",
+            "final events": node["feed_number"],
+        }
+    )

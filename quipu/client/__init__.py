@@ -1,0 +1,49 @@
+"""Talks to a ledger over HTTP. Needs nothing of a running node: no store, no sockets of peers."""
+
+from quipu.client.asynchronous import AsyncClient, AsyncReceipt
+from quipu.client.errors import (
+    Conflict,
+    NotFound,
+    Problem,
+    QuipuError,
+    Rejected,
+    Unauthorized,
+    Unavailable,
+    Undecided,
+    Unreachable,
+)
+from quipu.client.models import (
+    BatchAnswer,
+    BatchResult,
+    Entry,
+    Gap,
+    Member,
+    Page,
+    Status,
+    Verdict,
+)
+from quipu.client.synchronous import Client, Receipt
+
+__all__ = [
+    "AsyncClient",
+    "AsyncReceipt",
+    "BatchAnswer",
+    "BatchResult",
+    "Client",
+    "Conflict",
+    "Entry",
+    "Gap",
+    "Member",
+    "NotFound",
+    "Page",
+    "Problem",
+    "QuipuError",
+    "Receipt",
+    "Rejected",
+    "Status",
+    "Unauthorized",
+    "Unavailable",
+    "Undecided",
+    "Unreachable",
+    "Verdict",
+]

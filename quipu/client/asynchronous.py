@@ -1,0 +1,282 @@
+"""The client for programs with an event loop. `Client` has the same names without `await`."""
+
+import asyncio
+import base64
+import ssl
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from quipu.client.errors import Unavailable, Unreachable
+from quipu.client.models import (
+    BatchAnswer,
+    Entry,
+    EntryBody,
+    Gap,
+    Page,
+    ReceiptBody,
+    Status,
+    Verdict,
+    entry_of,
+    page_of,
+)
+from quipu.client.streaming import Ended, items_of
+from quipu.client.transport import ANSWER_S, Answer, Terms, Transport, pause
+
+JSON = "application/json"
+WAIT_S = 30.0
+
+
+@dataclass(slots=True)
+class AsyncReceipt:
+    """What became of a submission, as far as it is known."""
+
+    id: str
+    state: str
+    duplicate: bool
+    time: str
+    client: "AsyncClient"
+
+    async def wait(self, state: str = "read", timeout: float = WAIT_S) -> bool:  # noqa: ASYNC109
+        """Whether the entry got that far in time. That it has not yet is no exception."""
+        status = await self.client.wait(self.id, state, timeout)
+        self.state = status.state
+        return reached(status.state, state)
+
+
+def reached(state: str, wanted: str) -> bool:
+    return state == wanted or (wanted == "stored" and state == "read")
+
+
+class AsyncClient:
+    """One ledger, reached through any of its nodes."""
+
+    def __init__(
+        self,
+        nodes: str | Sequence[str],
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout: float = ANSWER_S,
+    ) -> None:
+        urls = [nodes] if isinstance(nodes, str) else list(nodes)
+        if not urls:
+            raise ValueError("name at least one node")
+        self._transport = Transport(urls, token, tls, timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    # --- writing ----------------------------------------------------------------------------------
+    async def submit(self, data: Any, **options: Any) -> AsyncReceipt:
+        """Stores one entry: JSON, or bytes with a `content_type`.
+
+        Options: stream, content_type, idempotency_key, time, wait ("stored" or "read"), timeout
+        (seconds), at_least_once. Without a key one is made: a retry on the same node is safe.
+        """
+        wanted = Submission(**options)
+        key = wanted.idempotency_key or uuid.uuid4().hex
+        body = msgspec.json.encode(new_entry(data, wanted, key))
+        answer = await self._write("/v1/entries", body, wanted, key)
+        found = msgspec.json.decode(answer.body, type=ReceiptBody)
+        return AsyncReceipt(found.id, found.state, found.duplicate, found.time, self)
+
+    async def submit_batch(self, items: Iterable[Any], **options: Any) -> BatchAnswer:
+        """Stores many; each has its own result. `atomic=True`: all in one event, or none."""
+        wanted = Submission(**options)
+        bodies = [new_entry(item, wanted, uuid.uuid4().hex) for item in items]
+        answer = await self._write("/v1/entries:batch", msgspec.json.encode(bodies), wanted, "")
+        return msgspec.json.decode(answer.body, type=BatchAnswer)
+
+    async def validate(self, data: Any, **options: Any) -> Verdict:
+        """What would happen; nothing is stored."""
+        wanted = Submission(**options)
+        body = msgspec.json.encode(new_entry(data, wanted, wanted.idempotency_key))
+        answer = await self._transport.write(
+            "/v1/entries:validate", {}, body, {"Content-Type": JSON}, Terms()
+        )
+        return msgspec.json.decode(answer.body, type=Verdict)
+
+    async def _write(self, path: str, body: bytes, wanted: "Submission", key: str) -> Answer:
+        params = {"wait": wanted.wait, "timeout": f"{int(wanted.timeout * 1000)}ms"}
+        if wanted.atomic:
+            params["atomic"] = "true"
+        terms = Terms(key, wanted.stream, at_least_once=wanted.at_least_once)
+        headers = {"Content-Type": JSON}
+        return await self._transport.write(path, params, body, headers, terms)
+
+    # --- reading ----------------------------------------------------------------------------------
+    async def list(self, **filters: Any) -> Page:
+        """A page: after, limit, stream, author, submitter, state, since, until, order, wait."""
+        answer = await self._read("/v1/entries", filters)
+        return page_of(answer.body)
+
+    async def pages(self, **filters: Any) -> AsyncIterator[Entry]:
+        """Every entry, page after page."""
+        while True:
+            page = await self.list(**filters)
+            for entry in page.items:
+                yield entry
+            if not page.more:
+                return
+            filters["after"] = page.next
+
+    async def get(self, entry_id: str) -> Entry:
+        answer = await self._read(f"/v1/entries/{entry_id}")
+        return entry_of(msgspec.json.decode(answer.body, type=EntryBody))
+
+    async def status(self, entry_id: str, wait: float = 0) -> Status:
+        """Its state now, or as soon as it is final within `wait` seconds."""
+        given = {"wait": f"{int(wait * 1000)}ms"} if wait else {}
+        answer = await self._read(f"/v1/entries/{entry_id}/status", given)
+        return msgspec.json.decode(answer.body, type=Status)
+
+    async def wait(self, entry_id: str, state: str = "read", timeout: float = WAIT_S) -> Status:  # noqa: ASYNC109
+        """Its status when it got that far, or when the time is over."""
+        loop = asyncio.get_running_loop()
+        ends_s = loop.time() + timeout
+        while True:
+            left_s = max(0.0, min(ends_s - loop.time(), WAIT_S))
+            status = await self.status(entry_id, 0 if state == "stored" else left_s)
+            if reached(status.state, state) or status.state == "void" or loop.time() >= ends_s:
+                return status
+
+    async def proof(self, entry_id: str) -> bytes:
+        """The finality bundle, for `quipu.verify`."""
+        return (await self._read(f"/v1/entries/{entry_id}/proof")).body
+
+    async def follow(
+        self, *, cursor: str | None = None, start: str = "now", stream: str | None = None
+    ) -> AsyncIterator[Entry | Gap]:
+        """Entries as they become final, for ever: reconnects, goes to another node, yields `Gap`.
+
+        `cursor` is that of the last entry that was seen (`entry.cursor`); without it, from now on
+        or from the `start`.
+        """
+        at = cursor or start
+        attempt = 0
+        while True:
+            try:
+                async for item in items_of(self._transport, at, stream):
+                    attempt = 0
+                    if isinstance(item, Gap):
+                        at = item.upto
+                    elif item.cursor is not None:
+                        at = item.cursor
+                    yield item
+            except (Ended, Unreachable, Unavailable):
+                self._transport.current = (self._transport.current + 1) % len(self._transport.nodes)
+                await pause(attempt)
+                attempt += 1
+
+    async def missed(self, gap: Gap, **filters: Any) -> AsyncIterator[Entry]:
+        """Exactly what a gap left out."""
+        beyond = await self.list(after=gap.upto, limit=1, **filters)
+        stop = beyond.items[0].id if beyond.items else None
+        async for entry in self.pages(after=gap.after, **filters):
+            if entry.id == stop:
+                return
+            yield entry
+
+    # --- the ledger -------------------------------------------------------------------------------
+    async def streams(self) -> Any:
+        return await self._json("/v1/streams")
+
+    async def event(self, event_id: str) -> Any:
+        return await self._json(f"/v1/events/{event_id}")
+
+    async def parents(self, event_id: str) -> Any:
+        return await self._json(f"/v1/events/{event_id}/parents")
+
+    async def children(self, event_id: str) -> Any:
+        return await self._json(f"/v1/events/{event_id}/children")
+
+    async def ancestors(self, event_id: str, *, depth: int = 1, limit: int = 100) -> Any:
+        given = {"depth": depth, "limit": limit}
+        return await self._json(f"/v1/events/{event_id}/ancestors", given)
+
+    async def explain(self, event_id: str) -> Any:
+        """Why an event, or the event of an entry, is final or not."""
+        return await self._json(f"/v1/events/{event_id.partition(':')[0]}/explain")
+
+    async def leaves(self) -> Any:
+        return await self._json("/v1/dag/leaves")
+
+    async def window(self, center: str | None = None, **bounds: int) -> Any:
+        return await self._json("/v1/dag/window", {"center": center, **bounds})
+
+    async def frontier(self) -> Any:
+        return await self._json("/v1/dag/frontier")
+
+    async def node(self) -> Any:
+        return await self._json("/v1/node")
+
+    async def evidence(self) -> Any:
+        return await self._json("/v1/evidence")
+
+    async def openapi(self) -> Any:
+        return await self._json("/openapi.json")
+
+    async def problem(self, code: str) -> Any:
+        return await self._json(f"/problems/{code}", {}, {"Accept": JSON})
+
+    async def _json(
+        self,
+        path: str,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        return msgspec.json.decode((await self._read(path, params or {}, headers)).body)
+
+    async def _read(
+        self,
+        path: str,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        given = {name: str(value) for name, value in (params or {}).items() if value is not None}
+        return await self._transport.read(path, given, headers or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The options of `submit`."""
+
+    stream: str = "default"
+    content_type: str | None = None
+    idempotency_key: str | None = None
+    time: str | None = None
+    wait: str = "stored"
+    timeout: float = WAIT_S
+    atomic: bool = False
+    at_least_once: bool = False
+
+
+def new_entry(data: Any, wanted: Submission, key: str | None) -> dict[str, Any]:
+    body: dict[str, Any] = {"stream": wanted.stream}
+    if isinstance(data, bytes | bytearray):
+        body["data_base64"] = base64.b64encode(data).decode()
+    else:
+        body["data"] = data
+    for name in ("content_type", "time"):
+        value = getattr(wanted, name)
+        if value is not None:
+            body[name] = value
+    if key:
+        body["idempotency_key"] = key
+    return body
