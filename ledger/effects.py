@@ -19,7 +19,6 @@ from quipu.ledger.words import EpochNo, EventId, Journal, NodeId, NodeNo, Ticket
 class StoreEvent:
     event: SignedEvent
     meta: EventMeta
-    leaves: bytes = b""  # the entries' leaf hashes in a row, where they are at hand; else made anew
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class Exchange:
             return
         is_ahead = view.receipts.get(intake.known.me, InvNumber(0)) > intake.confirmer.last_number
         if self._recovery.is_recovering or is_ahead:
+            self._recovery.doubt(member)
             if member not in self._recovery.told:
                 view.ask_ms = 0
         else:
@@ -178,6 +179,7 @@ class Exchange:
                     member, record, is_relay, members
                 ):
                     self._send_branch(member, record, turn)
+                    self.repeat_inv(member, turn)  # it may have been lost with the event
 
     def _is_convicted(self, key: BranchKey) -> bool:
         author = self._intake.known.epochs.node_ids.get(key.author_no)

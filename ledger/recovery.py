@@ -40,6 +40,7 @@ class Recovery:
     def __init__(self, recovering: bool, now: Now) -> None:
         self.state = State.RECOVERING if recovering else State.LISTENING
         self.told: dict[NodeNo, None] = {}
+        self._doubted: dict[NodeNo, None] = {}
         self._listens_until_ms = now.monotonic_ms + limits.START_WAIT_MS
 
     @property
@@ -58,6 +59,12 @@ class Recovery:
         """A member that is not recovering has shown all that it holds of this node."""
         if self.state is not State.READY:
             self.told[member] = None
+            self._doubted.pop(member, None)
+
+    def doubt(self, member: NodeNo) -> None:
+        """A member claims a newer receipt of this node's: it is listened to while there is time."""
+        if self.state is State.LISTENING:
+            self._doubted[member] = None
 
     def own_inv_ahead(self) -> bool:
         """A receipt of this node's own that its store does not know. Answers whether that is
@@ -66,12 +73,14 @@ class Recovery:
         self._move(Cause.OWN_INV_AHEAD)
         if not was_recovering:
             self.told.clear()
+            self._doubted.clear()
         return not was_recovering
 
     def settle(self, witnesses_needed: int, now: Now) -> bool:
         """Answers whether this node has just stopped recovering."""
         was_recovering = self.is_recovering
-        if self.state is not State.READY and len(self.told) >= witnesses_needed:
+        heard_enough = len(self.told) >= witnesses_needed and not self._doubted
+        if self.state is not State.READY and heard_enough:
             self._move(Cause.HEARD_ENOUGH)
         elif self.state is State.LISTENING and now.monotonic_ms >= self._listens_until_ms:
             self._move(Cause.WAITED_ENOUGH)

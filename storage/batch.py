@@ -64,7 +64,7 @@ class Batch:
         event, slot = effect.event, effect.meta.slot
         place = keys.slot_key(slot)
         self._index(event.id, place)
-        blob = encode_blob(event, effect.leaves)
+        blob = encode_blob(event)
         self.bytes_written += len(blob)
         if not self._txn.put(place, blob, overwrite=False, db=self._tables.events):
             self._heal(event, slot, blob)

@@ -154,7 +154,7 @@ class Scrub:
     def _check_body(self, stored: StoredEvent, place: str) -> None:
         event = stored.unchecked()
         try:
-            decode_event(event.header_bytes, event.signature, event.body)
+            event = decode_event(event.header_bytes, event.signature, event.body)
         except Refused as refused:
             self.progress.add("events", place, f"is not well-formed: {refused}")
             return

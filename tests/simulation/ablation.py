@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
 
 from quipu.ledger.safeguards import ALL, Safeguards
-from tests.simulation.liars import LIARS, Liar
+from tests.simulation.liars import LIARS, Baiter, Liar
 from tests.simulation.runs import run_scenario
 from tests.simulation.scenario import Scenario, generate
 from tests.simulation.violation import Property
@@ -39,14 +39,14 @@ TROUBLES: dict[str, Trouble] = {
     "author_receipt": Trouble("network"),
     "window_only_on_admission": Trouble("pause"),
     "release_all_waiting": Trouble("network"),
-    "restore_guard": Trouble("losses", "Equivocator"),
+    "restore_guard": Trouble("losses", "Baiter"),
     "waiting_room_bounded": Trouble("liars", "OrphanFlooder"),
-    "one_id_per_slot": Trouble("liars", "Equivocator"),
+    "one_id_per_slot": Trouble("losses", "Baiter"),
     "conviction_ends_cord": Trouble("liars", "Equivocator"),
-    "vouched_branches_only": Trouble("liars", "Equivocator"),
+    "vouched_branches_only": Trouble("liars", "Brancher"),
     "certified_branches_kept": Trouble("liars", "Equivocator"),
     "rows_need_held_id": Trouble("liars", "GhostReceipts"),
-    "parked_rows_kept": Trouble("network"),
+    "parked_rows_kept": Trouble("blips"),
     "one_epoch_certificate": Trouble("epochs"),
     "cut_is_read": Trouble("epochs"),
     "receipts_wait_due": Trouble("liars", "FutureDater"),
@@ -54,7 +54,7 @@ TROUBLES: dict[str, Trouble] = {
     "inv_numbers_rise": Trouble("clocks"),
     "hlc_rises": Trouble("liars", "EdgeCheat"),
     "depth_certified": Trouble("liars", "EdgeCheat"),
-    "resend_unread": Trouble("network"),
+    "resend_unread": Trouble("blips"),
     "behind_asks": Trouble("network"),
     "receipts_reconciled": Trouble("network"),
     "asks_another_peer": Trouble("liars", "Withholder"),
@@ -74,7 +74,9 @@ def scenario_for(name: str, seed: int) -> Scenario:
     trouble = TROUBLES.get(name, Trouble())
     scenario = generate(seed, trouble.only)
     if trouble.liar:
-        chosen: type[Liar] = next(liar for liar in LIARS if liar.__name__ == trouble.liar)
+        chosen: type[Liar] = next(
+            liar for liar in (*LIARS, Baiter) if liar.__name__ == trouble.liar
+        )
         scenario.liars = [chosen]
     return scenario
 

@@ -25,6 +25,14 @@ class OneWayCut:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowLink:
+    sender: int
+    receiver: int
+    extra_ms: int
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """These nodes here, all others there."""
 
@@ -88,6 +96,7 @@ class SetClock:
 
 Fault = (
     OneWayCut
+    | SlowLink
     | Partition
     | Flapping
     | Storm
@@ -115,6 +124,9 @@ class Faults:
             case OneWayCut(sender, receiver, for_ms):
                 network.cut(sender, receiver)
                 self._later(for_ms, network.mend, sender, receiver)
+            case SlowLink(sender, receiver, extra_ms, for_ms):
+                network.link(sender, receiver).extra_us = extra_ms * US_PER_MS
+                self._later(for_ms, self._quick, sender, receiver)
             case Partition(side, for_ms):
                 for pair in self._across(side):
                     network.cut(*pair)
@@ -152,6 +164,9 @@ class Faults:
 
     def _calm(self, before: Weather) -> None:
         self._world.network.weather = before
+
+    def _quick(self, sender: int, receiver: int) -> None:
+        self._world.network.link(sender, receiver).extra_us = 0
 
     def _flap(self, fault: Flapping, left: int) -> None:
         if not left or not self.active:

@@ -35,6 +35,7 @@ class Link:
     cuts: int = 0  # how many faults hold it cut now
     free_us: int = 0  # when what was sent before has left the wire
     last_us: int = 0  # when the newest frame arrives
+    extra_us: int = 0  # on top of the weather: a slow link
 
 
 @dataclass(slots=True)
@@ -81,7 +82,7 @@ class Network:
 
     def heal(self) -> None:
         for link in self._links.values():
-            link.cuts = 0
+            link.cuts = link.extra_us = 0
         self.weather = replace(FAIR, base_us=min(self.weather.base_us, HEALED_BASE_US_MAX))
 
     def is_open(self, sender: int, receiver: int) -> bool:
@@ -106,7 +107,9 @@ class Network:
         weather, rng = self.weather, self._rng
         start_us = max(self._scheduler.now_us, link.free_us)
         link.free_us = start_us + len(data) * US_PER_S // weather.bytes_per_s
-        arrival_us = link.free_us + weather.base_us + int(rng.random() * weather.jitter_us)
+        arrival_us = (
+            link.free_us + link.extra_us + weather.base_us + int(rng.random() * weather.jitter_us)
+        )
         if weather.spike and rng.random() < weather.spike:
             arrival_us += int(rng.random() * weather.spike_us)
         if weather.ordered:

@@ -198,11 +198,11 @@ class Judge:
         signer_no = self.record.numbers.get(inv.signer)
         if self.record.read_inv(inv.data) is None or signer_no is None:
             raise self._broken(Property.EVENT_VALID, f"{node} keeps a receipt that is not valid")
-        if inv.signer == node.key.node_id and inv.number > node.shadow.own_number:
-            if inv.id not in self.record.invs:
+        if inv.signer == node.key.node_id:
+            if inv.id not in self.record.invs:  # not one of its own that peers gave back
                 self._signs(node, inv)
             if newest:
-                node.shadow.own_number = inv.number
+                node.shadow.own_number = max(inv.number, node.shadow.own_number)
         node.shadow.invs[(signer_no, inv.number)] = inv.id
         if inv.signer == node.key.node_id:
             self.record.add_inv(inv.data)

@@ -35,6 +35,8 @@ class Scenario:
     clocks: list[tuple[int, int]] = field(default_factory=list)  # drift ppm, offset ms
     faults_ms: int = FAULTS_MS
     losses: int = 0  # disks lost
+    written: list[tuple[int, int]] = field(default_factory=list)  # at ms, at that node
+    soon_ms: int = 0  # what is in `written` is Read everywhere after this
 
     @property
     def honest(self) -> int:
@@ -196,11 +198,26 @@ def _pause(scenario: Scenario, rng: random.Random) -> None:
         scenario.faults.append((at_ms, f.SetClock(node, 20 * 60_000 + rng.randint(-500, 500))))
 
 
+def _blips(scenario: Scenario, rng: random.Random) -> None:
+    """All is well, but a write meets a link that is dead for a moment, or one that is slow."""
+    scenario.n = max(scenario.n, 3)
+    scenario.policy = rng.choice(("majority", "all", "two-thirds"))
+    scenario.weather, scenario.bursts, scenario.clocks = Weather(), [], []
+    scenario.soon_ms = 1_500
+    for number in range(6):
+        at_ms = 4_500 + number * 2_000 + rng.randrange(500)
+        author, other = rng.sample(range(scenario.n), 2)
+        blip: Fault = f.Partition((author,), 150)
+        if rng.random() < 0.5:
+            blip = f.SlowLink(author, other, rng.randint(50, 90), 500)
+        scenario.faults.append((at_ms, blip))
+        scenario.written.append((at_ms + 10, author))
+
+
 def _losses(scenario: Scenario, rng: random.Random) -> None:
-    """A lost disk whatever else there is: how a signer comes back among liars."""
-    scenario.n = max(scenario.n, 4)
-    node, at_ms = 0, rng.randrange(2_000, scenario.faults_ms)
-    scenario.faults.append((at_ms, f.Crash(node, CrashPoint.NOW, rng.randint(50, 3_000), f.WIPE)))
+    """Room for a liar that makes a signer lose its disk at the worst moment."""
+    scenario.n, scenario.policy = rng.choice((4, 5)), rng.choice(("majority", "two-thirds"))
+    scenario.clocks = []
     scenario.losses += 1
 
 
@@ -211,6 +228,7 @@ KINDS: dict[str, Callable[[Scenario, random.Random], None]] = {
     "clocks": _clocks,
     "epochs": _epochs,
     "pause": _pause,
+    "blips": _blips,
     "losses": _losses,
 }
 MIXED = ("liars", "network", "disks", "clocks", "epochs", "pause")

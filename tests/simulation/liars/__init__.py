@@ -2,6 +2,8 @@
 
 from tests.simulation.liars.authors import (
     AncientOrHuge,
+    Baiter,
+    Brancher,
     DeepEquivocator,
     EdgeCheat,
     Equivocator,
@@ -38,6 +40,7 @@ LIARS: tuple[type[Liar], ...] = (
     FutureDater,
     EdgeCheat,
     OrphanFlooder,
+    Brancher,
     Outsider,
     WrongCluster,
     ReceiptForger,
@@ -53,4 +56,4 @@ LIARS: tuple[type[Liar], ...] = (
     Babbler,
 )
 
-__all__ = ["LIARS", "Liar"]
+__all__ = ["LIARS", "Baiter", "Liar"]

@@ -16,12 +16,18 @@ from quipu.ledger.messages import (
     encode_message,
 )
 from quipu.ledger.words import HLC_SHIFT, NodeId
+from tests.simulation.faults import WIPE, Crash
 from tests.simulation.keys import key_pair
 from tests.simulation.liars.base import Liar, Tip, event_message, newest_rows
+from tests.simulation.node import CrashPoint
 
 OLD_MS = 3_600_000
 ORPHANS = limits.WAITING_PER_CORD_MAX + 200
 ORPHANS_AT_ONCE = 100
+BRANCHES, BRANCHES_AT_ONCE = 100, 20
+BAIT_AT_MS = 5_000
+BAIT_LOOK_US = 5_000
+BAIT_DOWN_MS = 300
 YEAR_2099_MS = 4_070_908_800_000
 
 
@@ -237,3 +243,64 @@ class OrphanFlooder(Liar):
         ghosts = sorted(self.dice.randbytes(32) for _ in range(limits.PARENTS_MAX))
         event, _ = self.extend(self.new_line())
         self.tell_all(event_message(self.altered(event, parents=ghosts, depth=9)))
+
+
+class Brancher(Liar):
+    """A hundred events for one slot, and again for the next."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self._root: Tip | None = None
+        self._left = BRANCHES
+
+    def act(self) -> None:
+        if self._root is None:
+            self._root = self.new_line()
+        for _ in range(min(self._left, BRANCHES_AT_ONCE)):
+            self._left -= 1
+            event, _ = self.extend(self._root)
+            self.tell_all(event_message(event))
+
+
+class Baiter(Liar):
+    """Lets one member sign an event that nobody else gets, makes it lose its disk at once, and
+    shows it another event for the same slot when it is back. Not among `LIARS`: it needs a world
+    that can bear a lost disk."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self._root: Tip | None = None
+        self._bait: Tip | None = None
+        self._wiped = False
+
+    def bend(self, peer: NodeId, message: Message) -> list[tuple[NodeId, Message]]:
+        return [] if isinstance(message, Answer) else [(peer, message)]
+
+    def act(self) -> None:
+        victim = self.world.nodes[0]
+        if self._root is None and self.world.scheduler.now_ms > BAIT_AT_MS and victim.up:
+            self._root = self.new_line()
+            event, self._bait = self.extend(self._root)
+            self.say(victim.key.node_id, event_message(event))
+            self.world.scheduler.after(BAIT_LOOK_US, self._strike)
+        elif self._wiped and victim.core is not None and victim.core.recovery.may_sign:
+            assert self._root is not None
+            event, tip = self.extend(self._root)
+            self.tell_all(event_message(event))
+            self.tell_all(InvMessage(self.receipt([self.row(tip)]).data))
+            self._wiped = False
+
+    def _strike(self) -> None:
+        """Once the receipt is on its way, and before anybody could ask for the event."""
+        assert self._bait is not None
+        known = self.world.record.events.get(self._bait.id)
+        victim = self.world.nodes[0]
+        if known is not None and victim.key.node_id in self._signers(known.covers):
+            self._wiped = True
+            self.world.faults.strike(Crash(0, CrashPoint.NOW, BAIT_DOWN_MS, WIPE))
+        elif victim.up:
+            self.world.scheduler.after(BAIT_LOOK_US, self._strike)
+
+    def _signers(self, covers: dict[int, dict[int, None]]) -> list[NodeId]:
+        members = self.world.record.newest.members
+        return [members[signer] for signers in covers.values() for signer in signers]

@@ -14,7 +14,7 @@ from quipu.ledger.safeguards import ALL
 from quipu.ledger.words import EpochNo, InvNumber, Seq, hlc_at
 from tests.conformance.hand import Hand, alone_with
 from tests.conformance.roster import change
-from tests.conformance.table import Seat, Table, key_of
+from tests.conformance.table import Seat, key_of
 
 
 def fork(liar: Hand, count: int = 2) -> list[SignedEvent]:
@@ -300,4 +300,3 @@ def test_events_of_a_stranger_end_nowhere_without_the_safeguard() -> None:
     n2.push("n1", event)
     table.run(0)
     assert n1.holds(event.id)
-    assert isinstance(table, Table)

@@ -95,3 +95,37 @@ def test_what_is_told_to_a_ready_node_does_not_count_later() -> None:
     recovery.own_inv_ahead()
     recovery.settle(2, after(1))
     assert recovery.is_recovering
+
+
+def test_a_claim_of_a_newer_receipt_is_listened_to_while_there_is_time() -> None:
+    recovery = in_state(State.LISTENING)
+    recovery.doubt(N2)
+    recovery.tell(N3)
+    recovery.settle(1, after(1))
+    assert recovery.state is State.LISTENING
+    recovery.tell(N2)  # it has shown what it has: nothing new
+    recovery.settle(1, after(2))
+    assert recovery.may_sign
+
+
+def test_a_claim_that_is_never_shown_holds_up_for_three_seconds() -> None:
+    recovery = in_state(State.LISTENING)
+    recovery.doubt(N2)
+    recovery.tell(N3)
+    recovery.settle(1, after(limits.START_WAIT_MS))
+    assert recovery.may_sign
+
+
+def test_a_claim_does_not_hold_up_who_is_recovering_or_ready() -> None:
+    for state in (State.RECOVERING, State.READY):
+        recovery = in_state(state)
+        recovery.doubt(N2)
+        recovery.tell(N3)
+        recovery.settle(1, after(1))
+        assert recovery.may_sign
+    recovery = in_state(State.LISTENING)
+    recovery.doubt(N2)
+    recovery.own_inv_ahead()
+    recovery.tell(N3)
+    recovery.settle(1, after(1))
+    assert recovery.may_sign

@@ -1,11 +1,10 @@
 """A disk without room: nothing of the batch is written, reading goes on, and so does writing as
-soon as there is room again."""
+soon as there is room again. Each case is a process of its own: a small disk is mounted where no
+other process sees it, and a limit on the size of files would hold for the whole of pytest."""
 
-import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,36 +15,19 @@ from quipu.storage.store import StoreFull
 from quipu.storage.verification import verify_store
 from tests.made_events import MadeCluster, entry_of
 
-SMALL_MIB = 3
+ALONE = ("unshare", "--user", "--map-root-user", "--mount")
+LIMIT_BYTES = 2_000_000
 
 
-def _mount(path: Path, size_mib: int, *options: str) -> bool:
-    option = ",".join((f"size={size_mib}m", *options))
-    command = ["mount", "-t", "tmpfs", "-o", option, "tmpfs", str(path)]
-    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+def mount(path: Path, option: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", option, "tmpfs", str(path)], check=True)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    path = tmp_path / "disk"
-    path.mkdir()
-    if os.geteuid() != 0 or not _mount(path, SMALL_MIB):
-        pytest.skip("this user may not mount a small disk; the limit on file size is tested")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", str(path)], check=True)
-
-
-def _large(cluster: MadeCluster) -> StoreEvent:
-    return cluster.write(1, (), [entry_of("x" * 200_000)])
-
-
-def _fill(store: LmdbStore, cluster: MadeCluster) -> tuple[list[StoreEvent], StoreEvent]:
+def fill(store: LmdbStore, cluster: MadeCluster) -> tuple[list[StoreEvent], StoreEvent]:
     """Commits until the disk is full: what was taken, and what was not."""
     taken: list[StoreEvent] = []
     while True:
-        event = _large(cluster)
+        event = cluster.write(1, (), [entry_of("x" * 200_000)])
         try:
             store.commit([event])
         except StoreFull:
@@ -53,72 +35,79 @@ def _fill(store: LmdbStore, cluster: MadeCluster) -> tuple[list[StoreEvent], Sto
         taken.append(event)
 
 
-def test_full_disk_takes_nothing_and_recovers(small_disk: Path) -> None:
+def full_disk_takes_nothing_and_recovers(path: Path) -> None:
+    mount(path, "size=3m")
     cluster = MadeCluster()
-    store = open_store(small_disk / "store", cluster.owner())
-    taken, refused = _fill(store, cluster)
+    store = open_store(path / "store", cluster.owner())
+    taken, refused = fill(store, cluster)
     assert len(taken) > 3
     for _ in range(3):
         with pytest.raises(StoreFull):
             store.commit([refused])
     assert [store.event(one.event.id) for one in taken] == [one.event for one in taken]
     assert store.event(refused.event.id) is None
-    assert _mount(small_disk, 20, "remount")
+    mount(path, "size=20m,remount")
     store.commit([refused])
     assert store.event(refused.event.id) == refused.event
     store.close()
-    assert verify_store(small_disk / "store").findings == ()
+    assert verify_store(path / "store").findings == ()
 
 
-def test_start_on_a_full_disk_reads(small_disk: Path) -> None:
+def start_on_a_full_disk_reads(path: Path) -> None:
+    mount(path, "size=3m")
     cluster = MadeCluster()
-    store = open_store(small_disk / "store", cluster.owner())
-    taken, refused = _fill(store, cluster)
+    store = open_store(path / "store", cluster.owner())
+    taken, refused = fill(store, cluster)
     store.close()
-    (small_disk / "rest").write_bytes(b"")
-    try:
-        with (small_disk / "rest").open("wb", buffering=0) as rest:
-            while rest.write(b"x" * 4096):
-                pass
-    except OSError:
-        pass
-    store = open_store(small_disk / "store", cluster.owner())
+    with pytest.raises(OSError, match="No space"):
+        (path / "rest").write_bytes(bytes(8 << 20))
+    store = open_store(path / "store", cluster.owner())
     assert store.event(taken[-1].event.id) == taken[-1].event
     with pytest.raises(StoreFull):
         store.commit([refused])
     store.close()
 
 
-LIMITED = """
-import resource, sys
-from pathlib import Path
-from quipu.storage.lmdb_store import open_store
-from tests.made_events import MadeCluster
-from tests.unit.storage.test_disk_full import _fill, lift
-resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
-cluster = MadeCluster()
-store = open_store(Path(sys.argv[1]), cluster.owner())
-taken, refused = _fill(store, cluster)
-assert len(taken) > 2
-assert store.event(taken[0].event.id) == taken[0].event
-assert store.event(refused.event.id) is None
-lift()
-store.commit([refused])
-assert store.event(refused.event.id) == refused.event
-store.close()
-"""
-
-
-def lift() -> None:
+def limit_on_the_size_of_a_file_is_a_full_disk(path: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, resource.RLIM_INFINITY))
+    cluster = MadeCluster()
+    store = open_store(path / "store", cluster.owner())
+    taken, refused = fill(store, cluster)
+    assert len(taken) > 2
+    assert store.event(taken[0].event.id) == taken[0].event
+    assert store.event(refused.event.id) is None
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    store.commit([refused])
+    assert store.event(refused.event.id) == refused.event
+    store.close()
+    assert verify_store(path / "store").findings == ()
 
 
-def test_limit_on_the_size_of_a_file_is_a_full_disk(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path / "store")],
-        check=False,
-        capture_output=True,
-        text=True,
+def run(case: str, path: Path, *prefix: str) -> None:
+    program = (
+        f"import sys, pathlib; from {__name__} import {case}; {case}(pathlib.Path(sys.argv[1]))"
     )
+    command = [*prefix, sys.executable, "-c", program, str(path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert verify_store(tmp_path / "store").findings == ()
+
+
+def may_mount(path: Path) -> bool:
+    command = [*ALONE, "mount", "-t", "tmpfs", "tmpfs", str(path)]
+    try:
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "case", ["full_disk_takes_nothing_and_recovers", "start_on_a_full_disk_reads"]
+)
+def test_small_disk(tmp_path: Path, case: str) -> None:
+    if not may_mount(tmp_path):
+        pytest.skip("no small disk may be mounted here; the limit on file size is tested")
+    run(case, tmp_path, *ALONE)
+
+
+def test_limit_on_the_size_of_a_file(tmp_path: Path) -> None:
+    run("limit_on_the_size_of_a_file_is_a_full_disk", tmp_path)
