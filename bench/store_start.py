@@ -132,30 +132,34 @@ def forget_pages(file: Path) -> None:
 
 def compare_starts(directory: Path, counts: list[int]) -> bool:
     print(f"start: open, saved(), first reads; median of {RUNS} runs")
-    warm: list[float] = []
-    fine = True
+    bests: list[tuple[float, float]] = []  # of a busy machine only the best run says much
+    longest = 0.0
     for count in counts:
         path = directory / f"{count}"
         took = fill(path, count)
         size = (path / DATA_FILE).stat().st_size / 2**20
         times = [start_ms(path, cold=False) for _ in range(RUNS)]
         colds = [start_ms(path, cold=True) for _ in range(RUNS)]
-        warm.append(statistics.median(times))
-        fine = fine and max(times + colds) < SECONDS_MAX * 1_000
+        bests.append((min(times), min(colds)))
+        longest = max(longest, *times, *colds)
         print(
-            f"  {count:>10,} events {size:>8,.0f} MiB: {warm[-1]:7.2f} ms"
-            f" (from {min(times):.2f} to {max(times):.2f}),"
-            f" {statistics.median(colds):7.2f} ms with no page in memory; made in {took:.0f} s"
+            f"  {count:>10,} events {size:>8,.0f} MiB: {statistics.median(times):7.2f} ms"
+            f" (best {bests[-1][0]:.2f}),"
+            f" {statistics.median(colds):7.2f} ms (best {bests[-1][1]:.2f}) with no page in memory;"
+            f" made in {took:.0f} s"
         )
         shutil.rmtree(path)
-    low, high = warm[0], warm[-1]
-    within = high <= RATIO_MAX * low + NOISE_MS
-    print(
-        f"  {high / low:.2f} x from {counts[0]:,} to {counts[-1]:,} events"
-        f" (at most {RATIO_MAX} x + {NOISE_MS} ms of noise, and {SECONDS_MAX} s):"
-        f" {'fine' if fine and within else 'TOO SLOW'}"
-    )
-    return fine and within
+    fine = longest < SECONDS_MAX * 1_000
+    verdict = "fine" if fine else "TOO SLOW"
+    print(f"  the longest took {longest:.2f} ms, at most {SECONDS_MAX} s: {verdict}")
+    for kind, low, high in zip(("warm", "cold"), bests[0], bests[-1], strict=True):
+        within = high <= RATIO_MAX * low + NOISE_MS
+        fine = fine and within
+        print(
+            f"  {kind}: {high / low:.2f} x from {counts[0]:,} to {counts[-1]:,} events, at most"
+            f" {RATIO_MAX} x + {NOISE_MS} ms of noise: {'fine' if within else 'TOO SLOW'}"
+        )
+    return fine
 
 
 def compare_turns(directory: Path) -> None:

@@ -127,10 +127,10 @@ def decode_header(header_bytes: bytes) -> Header:
 
 def decode_body(header: Header, body: bytes) -> list[bytes]:
     """The entries' canonical bytes, checked against the header and each other."""
-    return _decode_body(header, body)[0]
+    return read_body(header, body)[0]
 
 
-def _decode_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ...]]:
+def read_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ...]]:
     """The same, and the leaf hashes that this has cost."""
     if len(body) != header.body_size:
         refuse(Reason.BAD_BODY, f"{len(body)} bytes, the header says {header.body_size}")
@@ -150,7 +150,7 @@ def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEv
     header = decode_header(header_bytes)
     if len(signature) != signing.SIGNATURE_BYTES:
         refuse(Reason.MALFORMED, f"signature of {len(signature)} bytes")
-    _, leaves = _decode_body(header, body)
+    _, leaves = read_body(header, body)
     return SignedEvent(event_id(header_bytes), header, header_bytes, signature, body, leaves)
 
 

@@ -115,10 +115,6 @@ class Receipts:
                 cords.pop(meta.branch.cord, None)
         return due
 
-    def forget_cord(self, signer: NodeNo, cord: Cord) -> None:
-        for row in self._parked.get(signer, {}).pop(cord, []):
-            self._unlist(signer, row.id)
-
     def names(self, identity: EventId, besides: NodeNo) -> bool:
         """Whether a member other than `besides` has a parked receipt for exactly this event."""
         return any(signer != besides for signer in self._waiting_for.get(identity, ()))

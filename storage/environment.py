@@ -227,6 +227,10 @@ def open_environment(path: Path, map_bytes: int, *, readonly: bool = False) -> l
             sync=True,
             metasync=True,
             writemap=False,
+            # A node reads here and there: with readahead a cold start of 300,000 events takes 75
+            # to 100 ms in place of 10, and memory fills with neighbours that nobody asked for.
+            # Copies and verification read all of it in order, which readahead makes a third faster.
+            readahead=readonly,
             lib_version=0,  # the file format of LMDB 0.9, whatever the binding's default becomes
         )
     except lmdb.Error as error:

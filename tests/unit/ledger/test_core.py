@@ -25,6 +25,7 @@ from quipu.ledger.messages import (
     GetData,
     InvMessage,
     InvWant,
+    bytes_of,
     decode_message,
     encode_message,
 )
@@ -176,6 +177,25 @@ def test_extreme_numbers_of_a_peer_do_no_harm() -> None:
     table.submit("n1")
     table.run(10)
     assert len(n1.stored) == 2
+
+
+def test_of_an_answer_what_is_good_is_taken_and_the_rest_refused() -> None:
+    table, n1, (n2, n3) = alone_with(2)
+    good, bad = n2.event("good"), n2.event("bad", journal=2)
+    n3.sync("n1", good, bad)
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    answer = Answer(
+        n3.requests()[-1].request_id,
+        [b"\x90", n2.inv(good).data],
+        [bytes_of(bad._replace(signature=bytes(64))), bytes_of(good)],
+        [],
+        False,
+    )
+    n3.say("n1", answer)
+    table.run(0)
+    assert n1.refusals() == [Reason.MALFORMED, Reason.BAD_SIGNATURE]
+    assert n1.is_read(good.id)
+    assert not n1.holds(bad.id)
 
 
 # --- the order of effects ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 hands."""
 
 import msgspec
+import pytest
 
 from quipu.ledger import limits
 from quipu.ledger.event import SignedEvent
@@ -127,16 +128,16 @@ def test_a_row_too_far_above_the_slot_makes_no_proof_and_a_nearer_one_does() -> 
     assert max(len(proof.chain_low), len(proof.chain_high)) == limits.PROOF_HEADERS_MAX
 
 
-def test_a_receipt_that_is_no_longer_kept_makes_no_proof() -> None:
+def test_a_receipt_that_is_no_longer_kept_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     table, n1, (author, n3, liar) = alone_with(3)
     main, side = two_branches(author, 1)
     hold_both(table, n3, author, main, side)
     inv = liar.confirm("n1", main[1])
     table.run(0)
-    table.run(0)
-    tables = n1.store._open()
-    del tables.invs[liar.number, inv.number]
-    n1.core.past.turn_begins()
+    kept = n1.store.inv
+    monkeypatch.setattr(
+        n1.store, "inv", lambda no, number: None if number == inv.number else kept(no, number)
+    )
     liar.confirm("n1", side[0])
     table.run(0)
     assert signer_proofs(n1) == []
@@ -162,3 +163,15 @@ def test_an_honest_node_of_two_sees_the_same_proof_as_the_other() -> None:
     ]
     assert len(held[0]) == 1
     assert held[0] == held[1]
+
+
+def test_a_header_that_is_no_longer_kept_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, n1, (author, n3, liar) = alone_with(3)
+    main, side = two_branches(author, 2)
+    hold_both(table, n3, author, main, side)
+    liar.confirm("n1", main[2])
+    table.run(0)
+    monkeypatch.setattr(n1.store, "event", lambda identity: None)
+    liar.confirm("n1", side[1])
+    table.run(0)
+    assert signer_proofs(n1) == []

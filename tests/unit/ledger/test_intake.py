@@ -235,6 +235,34 @@ def test_what_is_said_again_or_late_is_not_looked_at() -> None:
     assert n1.refusals() == []
 
 
+def test_an_inv_that_was_asked_for_counts_again_where_its_rows_were_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PARKED_ROWS_PER_SIGNER_MAX", 1)
+    table, n1, (n2, n3) = alone_with(2)
+    events = [n2.event(journal=number) for number in (1, 2)]
+    older, inv = n3.inv(), n3.inv(*events)
+    n3.say("n1", InvMessage(inv.data))  # the second row finds no room
+    table.run(0)
+    n2.push("n1", *events)
+    table.run(10)
+    assert [n3.number in n1.branch(event.id).receipts for event in events] == [True, False]
+    n2.confirm("n1", events[0])
+    table.run(0)
+    n2.sync("n1", events[1], read_seq=1)
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    n2.answer("n1", n2.requests()[-1], invs=[inv, older])
+    table.run(0)
+    assert [n3.number in n1.branch(event.id).receipts for event in events] == [True, True]
+    stored = [effect.inv.number for effect in n1.durable(StoreInv) if effect.signer_no == 3]
+    assert stored == [inv.number, older.number]
+    n2.sync("n1", read_seq=1, receipts=[(3, inv.number + 1)])
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    n2.answer("n1", n2.requests()[-1], invs=[older])  # kept already: not stored again
+    table.run(0)
+    assert len([e for e in n1.durable(StoreInv) if e.signer_no == 3]) == 2
+
+
 def test_of_several_invs_of_a_signer_in_a_turn_the_last_alone_is_looked_at() -> None:
     table, n1, (n2, n3) = alone_with(2)
     line = n2.chain(3)

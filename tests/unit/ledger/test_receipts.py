@@ -158,3 +158,30 @@ def test_of_an_epoch_not_open_here_the_newest_inv_of_a_signer_is_kept() -> None:
     assert receipts.of_opened(EpochNo(2)) == [(N3, new)]
     assert receipts.of_opened(EpochNo(2)) == []
     assert receipts.of_opened(EpochNo(3)) == [(N2, later)]
+
+
+def test_a_row_that_is_pushed_out_leaves_those_of_others_for_the_same_event() -> None:
+    ledger, receipts = SmallLedger(), Receipts([], ALL)
+    events = chain(ledger, 3)
+    for signer in (N2, N3):
+        park(receipts, signer, ledger.sign(signer, events[0]))
+        park(receipts, signer, ledger.sign(signer, events[1]))
+    park(receipts, N3, ledger.sign(3, events[2]))
+    assert unparked(receipts, ledger, events[1]) == [N2]
+    assert unparked(receipts, ledger, events[0]) == [N2, N3]
+    assert receipts.names_cord(ledger.cord_of(events[2]), N3)  # one row is left there
+    assert not receipts.names_cord(ledger.cord_of(events[2]), N2)
+    assert unparked(receipts, ledger, events[2]) == [N3]
+
+
+def test_a_row_parked_under_a_wrong_cord_goes_when_another_takes_its_room() -> None:
+    ledger, receipts = SmallLedger(), Receipts([], ALL)
+    mine, other = ledger.write(1), ledger.write(2)
+    inv = ledger.sign(3, mine)
+    (row,) = inv.rows
+    wrong = type(row)(2, row.journal, row.seq, row.id)
+    assert receipts.park(N3, wrong, inv)
+    assert unparked(receipts, ledger, mine) == []  # it is in no row of its own cord
+    for event in (other, ledger.write(2), ledger.write(2)):
+        park(receipts, N3, ledger.sign(3, event))
+    assert receipts.parked_count(N3) == 2

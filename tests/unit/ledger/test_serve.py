@@ -219,3 +219,18 @@ def test_the_receipts_that_made_an_event_read() -> None:
     assert bottom.invs == [mine.data, own.data, far.data, near.data]
     assert asked(n4, covers=[CoverWant(*cord, 1, b"?" * 16)]).invs == []
     assert top.events == []
+
+
+def test_a_receipt_that_is_not_kept_any_more_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, n1, (n2, n3) = alone_with(2)
+    one, two = n2.event(journal=1), n2.event(journal=2)
+    n2.push("n1", one, two)
+    n2.table.run(10)
+    first, second = confirmed(n1, n3, one), confirmed(n1, n3, two)
+    kept = n1.store.inv
+    monkeypatch.setattr(
+        n1.store, "inv", lambda no, number: None if number == first.number else kept(no, number)
+    )
+    assert asked(n2, invs=[InvWant(n3.number, 0)]).invs == [second.data]

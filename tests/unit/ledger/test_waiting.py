@@ -139,3 +139,12 @@ def test_with_an_ancestor_refused_for_good_its_descendants_go_at_any_distance() 
     assert len(room) == 1
     assert stranger.id in room
     assert room.drop_below(refused.id) == 0
+
+
+def test_a_child_of_two_that_were_refused_goes_once() -> None:
+    one, two, child = chain(3)
+    room = WaitingRoom(ALL)
+    room.park(parked(two))
+    room.park(parked(child, one.id, two.id))
+    assert room.drop_below(one.id) == 2
+    assert (len(room), room.size_bytes, room.wanted()) == (0, 0, [])
