@@ -91,7 +91,8 @@ def test_who_sends_what_is_held_is_told_so_at_most_twice_a_second() -> None:
     assert {decode_inv(message.inv).number for message in told} == {
         n1.core.receipts.newest[n1.number].number
     }
-    assert table.messages(InvMessage, "n1", "n3", since_ms) == []
+    sent_on = table.messages(EventMessage, "n1", "n3", since_ms)  # with the receipt, in case
+    assert len(table.messages(InvMessage, "n1", "n3", since_ms)) == len(sent_on)
 
 
 def test_with_what_is_sent_on_goes_the_own_receipt_that_may_have_been_lost_with_it() -> None:
