@@ -27,8 +27,8 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
 
     async def start(ledger: Ledger, settings: Settings, log: Log) -> Faces:
         faces = await start_faces(ledger, settings)
-        _say_ready(ledger, settings, {"api": faces.api_url, "ops": faces.ops_url}, as_json)
-        log.info("running", node=ledger.node_id.hex()[:16], api=faces.api_url, ops=faces.ops_url)
+        _say_ready(ledger, settings, faces.urls, as_json)
+        log.info("running", node=ledger.node_id.hex()[:16], **faces.urls)
         return faces
 
     return uvloop.run(program.run(settings, log, start))
