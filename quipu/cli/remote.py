@@ -161,7 +161,7 @@ def remote(command: Callable[..., None]) -> Callable[..., None]:
     ]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
-    del run.__wrapped__ # its signature is not the one that counts
+    del run.__wrapped__  # its signature is not the one that counts
     return run
 
 

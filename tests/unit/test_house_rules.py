@@ -25,6 +25,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/node_commands.py:init": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
+    "quipu/cli/ledger_commands.py:submit": "the options of the command",
 }
 VERSIONS = {"EVENT_VERSION", "INV_VERSION", "FORMAT_VERSION"}
 # Widths that a primitive or the wire format fixes: nothing that somebody could choose otherwise.
