@@ -90,8 +90,11 @@ class Confirmer:
         return max(record.signed_seq, upto)
 
     def _unrivalled_seq(self, record: BranchRecord, me: NodeNo) -> Seq:
-        if self.known.receipts.names_cord(record.key.cord, me):
-            return Seq(0)  # this node once signed an event of the cord that it does not hold now
+        # Once this node signed an event of the cord that it has lost since: it cannot know whether
+        # what it holds now lies below that one. Of its own events there is but one for a slot.
+        is_own = record.key.author_no == me
+        if not is_own and self.known.receipts.names_cord(record.key.cord, me):
+            return Seq(0)
         upto = record.held_seq
         for other in self.known.dag.cords[record.key.cord]:
             if other is record:

@@ -74,7 +74,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag=5, forbid_unknown
     """What was asked for, in causal order, and whether there is more of it."""
 
     request_id: U64
-    invs: list[bytes]
+    invs: Annotated[list[bytes], msgspec.Meta(max_length=limits.GET_RECEIPTS_MAX)]
     events: Annotated[list[EventBytes], msgspec.Meta(max_length=limits.ANSWER_EVENTS_MAX)]
     missing: Annotated[list[Bytes32], msgspec.Meta(max_length=limits.GET_IDS_MAX)]
     more: bool

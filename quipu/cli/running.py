@@ -9,7 +9,7 @@ import uvloop
 
 from quipu.cli.faces import start_faces
 from quipu.ledger.epochs import cluster_id_of
-from quipu.node import failpoints, program
+from quipu.node import failpoints, limits, program
 from quipu.node.exits import Exit
 from quipu.node.logs import Log, bridge, open_log
 from quipu.node.program import Faces
@@ -19,6 +19,7 @@ from quipu.node.settings import Settings
 
 def run_node(settings: Settings, as_json: bool) -> Exit:
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
+    sys.setswitchinterval(limits.GIL_SWITCH_S)
     log = open_log(settings.log)
     bridge(log, settings.log)
     if failpoints.is_armed():
@@ -26,8 +27,8 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
 
     async def start(ledger: Ledger, settings: Settings, log: Log) -> Faces:
         faces = await start_faces(ledger, settings)
-        _say_ready(ledger, settings, {"api": faces.api_url, "ops": faces.ops_url}, as_json)
-        log.info("running", node=ledger.node_id.hex()[:16], api=faces.api_url, ops=faces.ops_url)
+        _say_ready(ledger, settings, faces.urls, as_json)
+        log.info("running", node=ledger.node_id.hex()[:16], **faces.urls)
         return faces
 
     return uvloop.run(program.run(settings, log, start))

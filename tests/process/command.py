@@ -55,5 +55,8 @@ class RunningCommand:
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Its exit code and what it has logged."""
         self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str]:
         _, logged = self.process.communicate(timeout=WAIT_S)
         return self.process.returncode, logged

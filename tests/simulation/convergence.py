@@ -63,19 +63,14 @@ class Lawful:
         self._journals = self._journals_open()
 
     def _can_sign(self, node: SimNode) -> bool:
-        own = node.disk.own_state
-        if own is None or not own.recovering:
+        if not node.disk.is_recovering:
             return True
         others = [
             other
             for other in self._world.honest()
-            if other is not node and other.up and not self._is_recovering(other)
+            if other is not node and other.up and not other.disk.is_recovering
         ]
         return len(others) >= self._record.newest.witnesses
-
-    @staticmethod
-    def _is_recovering(node: SimNode) -> bool:
-        return node.disk.own_state is not None and node.disk.own_state.recovering
 
     def _journals_open(self) -> dict[int, int]:
         cut = self._record.newest.cut
@@ -201,7 +196,7 @@ class Convergence:
         return found
 
     def _proofs(self, nodes: list[SimNode]) -> Findings:
-        tables = [sorted(c.data for c in node.disk.proofs.values()) for node in nodes]
+        tables = [node.disk.proofs for node in nodes]
         return [
             (Property.PROOFS_EQUAL, f"{nodes[0]} has {len(tables[0])}, {node} has {len(table)}")
             for node, table in zip(nodes[1:], tables[1:], strict=True)

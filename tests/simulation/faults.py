@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from quipu.storage.memory_store import Image
 from tests.simulation.clock import US_PER_MS, Action
-from tests.simulation.disk import SimDisk
 from tests.simulation.network import Weather
 from tests.simulation.node import CrashPoint, SimNode
 from tests.simulation.shadow import Shadow
@@ -112,7 +112,7 @@ Fault = (
 class Faults:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._images: dict[int, tuple[SimDisk, Shadow]] = {}
+        self._images: dict[int, tuple[Image, Shadow]] = {}
         self.active = True
 
     def strike(self, fault: Fault) -> None:
@@ -186,7 +186,7 @@ class Faults:
             node.roll_back(self._images[node.index])
         elif loss == CLONE_AFTER:
             # The copied directory starts elsewhere after the first has stopped: it is the node.
-            node.disk, node.shadow = node.image()
+            node.copy_of(node.image())
 
     def restart(self, node: SimNode) -> None:
         if not node.up and node.index not in self._world.dead:
@@ -196,7 +196,7 @@ class Faults:
         if not node.up:
             return
         twin = self._world.add_node(node.key, f"{node.name}'", type(node))
-        twin.disk, twin.shadow = node.image()
+        twin.copy_of(node.image())
         twin.key_existed = node.key_existed
         twin.clock = replace(node.clock)
         self._world.clones[twin.index] = node.index

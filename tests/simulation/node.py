@@ -15,6 +15,8 @@ from quipu.ledger.core import Core, CoreConfig
 from quipu.ledger.inputs import Input, MessageReceived, PeerConnected, PeerLost
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import NodeId
+from quipu.storage.memory_store import Image
+from quipu.storage.store import Owner
 from tests.simulation.clock import US_PER_MS, US_PER_S, NodeClock
 from tests.simulation.disk import SimDisk
 from tests.simulation.shadow import Shadow
@@ -44,7 +46,8 @@ class SimNode:
         self.index = index
         self.key = key
         self.name = name
-        self.disk = SimDisk()
+        self._owner = Owner(world.record.cluster_id, key.node_id)
+        self.disk = SimDisk(self._owner)
         self.shadow = Shadow()
         self.clock = NodeClock()
         self.rng = random.Random(f"{world.seed}/node/{index}")
@@ -89,7 +92,7 @@ class SimNode:
             verify=world.verify,
             key_existed=self.key_existed and self.disk.own_state is None,
         )
-        self.core = Core(config, saved, self.disk, self.clock.now(world.scheduler.now_us))
+        self.core = Core(config, saved, self.disk.history, self.clock.now(world.scheduler.now_us))
         self.committing = self._turn_asked = False
         self._inbox, self._wake_us, self._idle_turns = [], None, 0
         self.heard_us, self.boots, self.connected = {}, {}, {}
@@ -127,18 +130,21 @@ class SimNode:
             self.armed = point
 
     def wipe(self) -> None:
-        self.disk, self.shadow = SimDisk(), Shadow()
+        self.disk, self.shadow = SimDisk(self._owner), Shadow()
         self.key_existed = self.disk_lost = True
         self.lineage += 1
         self.world.judge.on_disk_lost(self, silent=False)
 
-    def roll_back(self, image: tuple[SimDisk, Shadow]) -> None:
-        self.disk, self.shadow = image[0].image(), image[1].image()
+    def roll_back(self, image: tuple[Image, Shadow]) -> None:
+        self.copy_of(image)
         self.disk_lost = True
         self.lineage += 1
         self.world.judge.on_disk_lost(self, silent=True)
 
-    def image(self) -> tuple[SimDisk, Shadow]:
+    def copy_of(self, image: tuple[Image, Shadow]) -> None:
+        self.disk, self.shadow = SimDisk.from_image(image[0]), image[1].image()
+
+    def image(self) -> tuple[Image, Shadow]:
         return self.disk.image(), self.shadow.image()
 
     # --- links ----------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ class Registrar:
             number = self._record.numbers.get(node.key.node_id)
             if number not in self._record.newest.members or node.key.node_id in sealed:
                 continue
-            if not self._has_epoch(node, change.document.number - 1):
+            if node.disk.newest_epoch < change.document.number - 1:
                 continue
             if (
                 now_us - change.told_us.get(node.index, -US_PER_MS * RETRY_MS)
@@ -236,13 +236,10 @@ class Registrar:
         self._lacking = f"the cut of {len(cut.kept)} is held by {holders}, {needed} needed"
         return holders >= needed
 
-    def _has_epoch(self, node: SimNode, number: int) -> bool:
-        return number == 1 or number in node.disk.epochs
-
     def _tell_opened(self) -> None:
         now_us = self._world.scheduler.now_us
         for node in self._world.nodes:
-            newest = max(node.disk.epochs, default=1)
+            newest = node.disk.newest_epoch
             if not node.up or newest + 1 not in self._opened:
                 continue
             key = (node.index, newest + 1)

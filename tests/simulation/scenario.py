@@ -35,8 +35,8 @@ class Scenario:
     clocks: list[tuple[int, int]] = field(default_factory=list)  # drift ppm, offset ms
     faults_ms: int = FAULTS_MS
     losses: int = 0  # disks lost
-    written: list[tuple[int, int]] = field(default_factory=list)  # at ms, at that node
-    soon_ms: int = 0  # what is in `written` is Read everywhere after this
+    written: list[tuple[int, int, int]] = field(default_factory=list)  # at ms, author, reader
+    soon_ms: int = 0  # what is in `written` is Read at its reader after this
 
     @property
     def honest(self) -> int:
@@ -211,7 +211,8 @@ def _blips(scenario: Scenario, rng: random.Random) -> None:
         if rng.random() < 0.5:
             blip = f.SlowLink(author, other, rng.randint(50, 90), 500)
         scenario.faults.append((at_ms, blip))
-        scenario.written.append((at_ms + 10, author))
+        reader = other if isinstance(blip, f.SlowLink) else author
+        scenario.written.append((at_ms + 10, author, reader))
 
 
 def _losses(scenario: Scenario, rng: random.Random) -> None:

@@ -18,7 +18,7 @@ from quipu.ledger.messages import (
     decode_message,
 )
 from quipu.ledger.refusals import Refused
-from quipu.ledger.words import EventId
+from quipu.ledger.words import BranchKey, Cord, EventId, Journal, NodeNo
 from tests.simulation.record import Record
 from tests.simulation.violation import Property, Violation
 
@@ -105,8 +105,7 @@ class Speech:
             identity = prefixes.get(row.id)
             if identity is None or identity not in shadow.held:
                 raise self._unheld(node, f"row {row.id.hex()[:8]}")
-            if row.read_seq and not self._is_read(node, identity, row):
-                raise self._unheld(node, f"read_seq {row.read_seq} of {row.id.hex()[:8]}")
+            self._row_as_kept(node, row)
         for receipt in sync.receipts:
             inv_id = shadow.invs.get((receipt.signer_no, receipt.number))
             if inv_id is None or inv_id[: len(receipt.inv)] != receipt.inv:
@@ -114,11 +113,17 @@ class Speech:
         if sync.epoch > shadow.epoch:
             raise self._unheld(node, f"epoch {sync.epoch}")
 
-    def _is_read(self, node: SimNode, tip: EventId, row: SyncRow) -> bool:
-        if row.seq == row.read_seq:
-            return tip in node.shadow.read
-        return any(
-            record.read_seq >= row.read_seq
-            for key, record in node.shadow.branches.items()
-            if (key.author_no, key.journal) == (row.author_no, row.journal)
-        )
+    def _row_as_kept(self, node: SimNode, row: SyncRow) -> None:
+        """A row says of a branch what the disk has of it, neither more nor less."""
+        for number in range(limits.BRANCHES_PER_CORD_MAX):
+            cord = Cord(NodeNo(row.author_no), Journal(row.journal))
+            kept = node.shadow.branches.get(BranchKey(*cord, number))
+            if kept is None:
+                break
+            if kept.held_id[: len(row.id)] == row.id:
+                if (kept.held_seq, kept.read_seq) == (row.seq, row.read_seq):
+                    return
+                detail = f"{node} shows {row.seq}, {row.read_seq} Read, of {cord}; its disk has "
+                detail += f"{kept.held_seq}, {kept.read_seq} Read"
+                raise Violation(Property.DURABLE_FIRST, detail)
+        raise self._unheld(node, f"row {row.id.hex()[:8]}")

@@ -61,8 +61,7 @@ def test_a_lost_disk_comes_back() -> None:
     until(world, lambda: all_read(made + more, world.nodes), BACK_MS)
     later = write(world, n3)
     until(world, lambda: all_read(later, world.nodes), 2_000)
-    assert n3.disk.own_state is not None
-    assert not n3.disk.own_state.recovering
+    assert not n3.disk.is_recovering
 
 
 def test_a_lost_disk_waits_for_its_witnesses() -> None:
@@ -96,7 +95,7 @@ def test_a_roll_back_is_noticed() -> None:
     until(world, lambda: world.judge.signers.by_key[n3.key.node_id].contradicted, 4_000)
     more = write(world, n3)
     until(world, lambda: all_read(first + later + more, world.nodes), BACK_MS)
-    assert n2.disk.proofs == {}
+    assert n2.disk.proofs == []
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class Property(StrEnum):
     NO_SPINNING = "no-spinning"
     ANSWER_TRUE = "answer-true"  # an acknowledged submission is in the event that is named
     # liveness while all goes well but for one lost or late frame
-    READ_SOON = "read-soon"  # Read everywhere before a SyncEvent could have helped
+    READ_SOON = "read-soon"  # Read before a SyncEvent could have helped
     # liveness, after healing
     MODELS_EQUAL = "models-equal"
     ROWS_EQUAL = "rows-equal"

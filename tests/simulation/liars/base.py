@@ -162,7 +162,7 @@ class Liar(SimNode):
 
     @property
     def epoch(self) -> EpochNo:
-        return EpochNo(max(self.disk.epochs, default=1))
+        return EpochNo(self.disk.newest_epoch)
 
     @property
     def wall_ms(self) -> int:

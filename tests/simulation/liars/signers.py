@@ -30,10 +30,10 @@ class ReceiptForger(Liar):
 
     def _raise_real_one(self, rows: Rows) -> None:
         """A true receipt of somebody, with more in it than was signed."""
-        for signer_no, kept in self.disk.invs.items():
-            if signer_no == self.number or not kept:
+        for signer_no, newest in self.disk.newest_invs.items():
+            if signer_no == self.number:
                 continue
-            real = decode_inv(kept[max(kept)])
+            real = decode_inv(newest)
             table = [InvRow(cord.author_no, cord.journal, seq, i) for cord, seq, i in rows]
             more = msgspec.structs.replace(real.array, number=real.number + 1, rows=table)
             self.tell_all(InvMessage(encode(more)))

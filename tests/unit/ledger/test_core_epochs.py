@@ -110,6 +110,18 @@ def test_who_is_no_member_seals_nothing() -> None:
     assert len(own(table["n1"])) == 1
 
 
+def test_a_cord_that_ends_at_the_cut_has_no_row_in_the_next_seal() -> None:
+    table, n1, (n2, _) = alone_with(2)
+    at_rest, rising = n2.event(journal=1), n2.event(journal=2)
+    push(n2, at_rest, rising, n2.event(journal=3))
+    change(table, ALL_THREE, cut=[at_rest, rising])
+    push(n2, n2.event(prev=rising, epoch=2))
+    table.run(limits.CORD_OPEN_MS + 1)
+    following = document(table, ALL_THREE)
+    close(table, following)
+    assert [row.journal for row in own(n1)[-1].rows] == [2, 3]
+
+
 # --- OPEN -------------------------------------------------------------------------------------
 def test_the_first_inv_of_an_epoch_covers_all_that_is_held() -> None:
     table, n1, (n2, n3) = alone_with(2)

@@ -263,6 +263,25 @@ def test_an_inv_that_was_asked_for_counts_again_where_its_rows_were_dropped(
     assert len([e for e in n1.durable(StoreInv) if e.signer_no == 3]) == 2
 
 
+def test_an_older_inv_that_is_kept_counts_again_when_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PARKED_ROWS_PER_SIGNER_MAX", 1)
+    table, n1, (n2, n3) = alone_with(2)
+    events = [n2.event(journal=number) for number in (1, 2)]
+    older = n3.confirm("n1", *events)
+    table.run(0)
+    n3.confirm("n1")
+    n2.push("n1", *events)
+    table.run(10)
+    assert n3.number not in n1.branch(events[1].id).receipts  # its row had found no room
+    n2.sync("n1", events[1], read_seq=1)
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    n2.answer("n1", n2.requests()[-1], invs=[older])
+    table.run(0)
+    assert n3.number in n1.branch(events[1].id).receipts
+
+
 def test_of_several_invs_of_a_signer_in_a_turn_the_last_alone_is_looked_at() -> None:
     table, n1, (n2, n3) = alone_with(2)
     line = n2.chain(3)

@@ -58,6 +58,16 @@ def test_a_new_link_is_told_everything_and_then_only_what_changed() -> None:
     assert [row.signer_no for row in third.receipts] == [1]
 
 
+def test_a_receipt_that_was_said_is_not_said_again() -> None:
+    table, _, (n2, n3) = alone_with(2)
+    n3.confirm("n1")  # the last thing that changes
+    table.run(0)
+    message = told(table, n2)
+    assert [row.signer_no for row in message.receipts] == [3]
+    n2.sync("n1", heard=message.number)
+    assert told(table, n2).receipts == []
+
+
 def test_what_a_peer_has_not_acknowledged_is_said_again() -> None:
     table, _, (n2, n3) = alone_with(2)
     first = told(table, n2)
