@@ -1,4 +1,4 @@
-"""schemathesis against the OpenAPI document: no 5xx, nothing undocumented, nothing invalid taken."""
+"""schemathesis on the OpenAPI: no 5xx, no undocumented status, nothing invalid taken."""
 
 import subprocess
 import sys
