@@ -22,7 +22,8 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
 
 - **`data` comes back byte for byte.** Give `data` (any JSON value) or `data_base64` with its
   `content_type`. Where an answer is made of lines, a value that holds line breaks comes as
-  `data_base64`. In msgpack `data` is any msgpack value, or a bin where `content_type` says otherwise.
+  `data_base64`. In msgpack `data` is any msgpack value, or a bin where `content_type` says
+  otherwise.
 - **A wait that runs out is no error:** 202 with the id and the state reached so far.
 - **Same bytes again give the first answer,** with no time window, where they carry an
   `Idempotency-Key` (or `idempotency_key`, or are a CloudEvent: source and id). The key counts
@@ -61,7 +62,8 @@ def _endpoint(endpoint: Endpoint) -> Iterator[str]:
         for one in parameters:
             schema = one["schema"]
             default = f"`{schema['default']}`" if "default" in schema else ""
-            yield f"| `{one['name']}` | {schema['type']} | {default} | {one.get('description', '')} |"
+            described = one.get("description", "")
+            yield f"| `{one['name']}` | {schema['type']} | {default} | {described} |"
         yield ""
     yield "| status | |"
     yield "| --- | --- |"
@@ -77,8 +79,8 @@ def problems() -> str:
     lines += [
         "Every answer that is no success is `application/problem+json` (RFC 9457) with `type`,",
         "`title`, `status`, `detail`, `code`, `retryable`, `request_id`, where it helps `errors`",
-        "(`pointer` and `detail` of each place) and `entry_id`. The list of codes is closed. A node",
-        "serves these pages at `/problems/{code}`; `quipu errors lookup CODE` prints them.",
+        "(`pointer` and `detail` of each place) and `entry_id`. The list of codes is closed. A",
+        "node serves these pages at `/problems/{code}`; `quipu errors lookup CODE` prints them.",
         "",
     ]
     for code, kind in KINDS.items():
