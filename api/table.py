@@ -173,7 +173,7 @@ READING = (
         ENTRIES_READ,
         streams.stream,
         (Answer(200, "Server-sent events, or one StreamItem a line.", StreamItem),),
-        (*CURSOR_CODES, Code.NODE_FULL, Code.DRAINING),
+        (*CURSOR_CODES, Code.METHOD_NOT_ALLOWED, Code.NODE_FULL, Code.DRAINING),
         streams.StreamQuery,
         offers=(streams.SSE, NDJSON),
         by_stream=True,
