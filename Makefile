@@ -24,7 +24,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
-	replay kill-test fuzz ablation bench-core figures clean
+	replay kill-test fuzz ablation bench-core reference figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ fuzz: install ## MINUTES=10: hostile bytes into every decoder
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core
+
+reference: install ## write the reference pages of routes, problems and commands anew
+	@$(BIN)/python -m tests.api.reference
 
 figures: install ## write the tables of figures in docs anew
 	@$(BIN)/python -m tests.simulation figures

@@ -58,14 +58,7 @@ class EntryPage(msgspec.Struct, frozen=True):
     items: list[EntryBody]
     next: str
     more: bool
-
-
-class KeyedPage(msgspec.Struct, frozen=True):
-    """The entry that an idempotency key was used for, if any, and its later duplicates."""
-
-    items: list[EntryBody]
-    duplicate_of: EntryIdText | None
-    duplicates: list[EntryIdText]
+    duplicates: list[EntryIdText] | UnsetType = UNSET  # of a key: stored later by other nodes
 
 
 class StatusBody(msgspec.Struct, frozen=True):

@@ -92,7 +92,7 @@ def _schema(model: Any) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    parameters = _path_parameters(endpoint) + _query_parameters(endpoint) + _headers(endpoint)
+    parameters = _path_parameters(endpoint) + query_parameters(endpoint) + _headers(endpoint)
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
@@ -118,7 +118,7 @@ def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return [{"name": name, "in": "path", "required": True, "schema": schema}]
 
 
-def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+def query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     if endpoint.query is None:
         return []
     _, components = msgspec.json.schema_components([endpoint.query], ref_template=REF)
@@ -167,7 +167,7 @@ def _body_schema(kind: str, body: RequestBody) -> dict[str, Any]:
                 "id": {"type": "string", "minLength": 1},
                 "source": {"type": "string", "minLength": 1},
                 "type": {"type": "string", "minLength": 1},
-                "time": {"type": "string", "format": "date-time"},
+                "time": {"type": ["string", "null"], "format": "date-time"},
             },
         }
         return {"type": "array", "items": event} if "batch" in kind else event

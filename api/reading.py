@@ -5,13 +5,14 @@ from typing import Annotated
 
 import msgspec
 from aiohttp import web
+from msgspec import UNSET, UnsetType
 
 from quipu.api import limits
 from quipu.api.bodies import NDJSON, StreamName
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
 from quipu.api.cursors import Cursor, read_cursor
-from quipu.api.models import EntryBody, EntryPage, KeyedPage
+from quipu.api.models import EntryBody, EntryPage
 from quipu.api.pages import Filter, Page, Pages
 from quipu.api.problems import Problem, at
 from quipu.api.shaping import FORMS, Form, read_entry_id
@@ -34,7 +35,7 @@ class ListQuery(msgspec.Struct, kw_only=True):
     stream: StreamName | None = None
     author: Name | None = None
     submitter: Name | None = None
-    client: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] | None = None
+    client: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] | UnsetType = UNSET
     state: str = "read"
     since: str | None = None
     until: str | None = None
@@ -52,7 +53,7 @@ def filter_of(call: Call, query: ListQuery) -> Filter:
         readable_streams(call, query.stream),
         author_of(call.ledger, query.author),
         query.submitter,
-        query.client,
+        None if query.client is UNSET else query.client,
         _moment(query.since, "since") or 0,
         _moment(query.until, "until"),
     )
@@ -195,11 +196,10 @@ def _by_key(call: Call, query: ListQuery, key: str) -> web.Response:
     submitter = query.submitter if query.submitter is not None else call.principal.name
     known = call.ledger.find_key(submitter, stream, key)
     if known is None:
-        return call.answer(KeyedPage([], None, []), headers={"Cache-Control": "no-store"})
+        return call.answer(EntryPage([], "", False, []), headers={"Cache-Control": "no-store"})
     item = _shaped(call, known.entry, Form(packed=form_of(call).packed))
     later = [str(identity) for identity in known.duplicates]
-    first = str(known.entry) if later else None
-    return call.answer(KeyedPage([item], first, later), headers={"Cache-Control": "no-store"})
+    return call.answer(EntryPage([item], "", False, later), headers={"Cache-Control": "no-store"})
 
 
 def _shaped(call: Call, identity: EntryId, form: Form) -> EntryBody:

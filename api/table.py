@@ -330,6 +330,7 @@ DOCUMENTS = (
         None,
         documents.problem_page,
         (Answer(200, "A page for people, or JSON for programs.", dict),),
+        codes=(Code.NOT_FOUND,),
         offers=(documents.HTML, JSON),
         tag="documents",
     ),

@@ -372,6 +372,8 @@ WRONG_PATHS = {
     "/v1/entries?stream=A": "invalid-parameter",
     "/v1/entries?author=nobody": "invalid-parameter",
     "/v1/entries?client=-1": "invalid-parameter",
+    "/v1/entries?client=null": "invalid-parameter",
+    "/v1/entries?limit=null": "invalid-parameter",
     "/v1/entries?state=ordered": "invalid-parameter",
     "/v1/entries?state=stored&wait=1s": "invalid-parameter",
     "/v1/entries?order=up": "invalid-parameter",

@@ -1,0 +1,240 @@
+"""The commands that ask a node, with their exit codes; a real node answers."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from quipu.api.server import Running, serve
+from quipu.api.settings import Settings
+from quipu.api.tokens import new_token
+from quipu.cli.main import app
+from quipu.client import transport
+from tests.api.one_node import OneNode
+from tests.api.talk import FREE
+
+NOWHERE = "ab" * 32 + ":0"
+
+
+class Threaded:
+    """A node on a loop of its own in another thread."""
+
+    def __init__(self, settings: Settings = FREE, size: int = 1) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self.running = asyncio.run_coroutine_threadsafe(self._start(settings, size), self._loop)
+        self.node = self.running.result(10)
+
+    async def _start(self, settings: Settings, size: int) -> Running:
+        return await serve(OneNode(size), settings)
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.node.stop(1), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    threaded = Threaded()
+    monkeypatch.setenv("QUIPU_URL", threaded.node.url)
+    monkeypatch.setenv("QUIPU_OPS_URL", str(threaded.node.ops_url))
+    yield threaded.node.url
+    threaded.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "PAUSE_S", 0.001)
+
+
+def quipu(*arguments: str, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+def told(*arguments: str, stdin: str | None = None) -> object:
+    done = quipu(*arguments, "--json", stdin=stdin)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def submitted(*arguments: str) -> str:
+    receipt = told("submit", *arguments, "--wait", "read")
+    assert isinstance(receipt, dict)
+    return str(receipt["id"])
+
+
+def test_submit_get_list(url: str) -> None:
+    identity = submitted('{"order": 7.50}', "--stream", "orders")
+    entry = told("get", identity)
+    assert isinstance(entry, dict)
+    assert (entry["data"], entry["stream"]) == ({"order": 7.5}, "orders")
+    assert quipu("get", identity, "--raw").stdout == '{"order": 7.50}'
+    typed = submitted("-", "--content-type", "text/plain")
+    assert quipu("get", typed, "--raw").stdout == ""
+    listed = told("list", "--newest", "-n", "1")
+    assert isinstance(listed, list)
+    assert listed[0]["id"] == typed
+    table = quipu("list", "--stream", "orders").stdout.splitlines()
+    assert table[0].split() == ["id", "stream", "time", "author", "data"]
+    assert table[1].startswith(identity)
+    lines = quipu("list", "-o", "ndjson").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [identity, typed]
+
+
+def test_key_and_conflict(url: str) -> None:
+    first = submitted("1", "--key", "k")
+    assert submitted("1", "--key", "k") == first
+    clash = quipu("submit", "2", "--key", "k")
+    assert clash.exit_code == 6
+    assert "key-reused" in clash.stderr
+    assert "quipu errors lookup key-reused" in clash.stderr
+
+
+def test_lines(url: str) -> None:
+    done = quipu("submit", "-", "--lines", "--json", stdin='1\n\n{"a":2}\n3\n')
+    assert json.loads(done.stdout) == {"stored": 3, "duplicates": 0, "refused": 0}
+    partly = quipu("submit", "-", "--lines", "--stream", "BAD", stdin="1\n")
+    assert partly.exit_code == 10
+    assert "invalid-field" in partly.stderr
+    assert quipu("submit", "1", "--lines").exit_code == 2
+
+
+def test_proof_and_verify(url: str, tmp_path: Path) -> None:
+    identity = submitted('"proven"')
+    path = tmp_path / "p.quipu"
+    assert quipu("proof", identity, "--out", str(path), "--wait", "5").exit_code == 0
+    verified = quipu("verify", str(path), "--json")
+    assert (verified.exit_code, json.loads(verified.stdout)["entry_id"]) == (0, identity)
+    assert quipu("proof", identity, "--out", "-").stdout_bytes == path.read_bytes()
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    assert quipu("verify", str(path)).exit_code == 9
+    assert quipu("verify", str(tmp_path / "none")).exit_code == 2
+
+
+def test_status_explain_follow(url: str) -> None:
+    identity = submitted("1")
+    node = told("status")
+    assert isinstance(node, dict)
+    assert node["name"] == "n1"
+    assert "takes entries  yes" in quipu("status").stdout
+    assert "read" in quipu("status", identity, "--wait", "5").stdout
+    assert "It is read" in quipu("explain", identity).stdout
+    assert isinstance(told("explain", identity), dict)
+    line = quipu("follow", "--from", "start", "-n", "1").stdout
+    assert json.loads(line)["id"] == identity
+
+
+def test_waited_and_not_there_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    threaded = Threaded(size=3)
+    monkeypatch.setenv("QUIPU_URL", threaded.node.url)
+    monkeypatch.setenv("QUIPU_OPS_URL", str(threaded.node.ops_url))
+    try:
+        done = quipu("submit", "1", "--wait", "read", "--timeout", "0.01", "--json")
+        assert (done.exit_code, json.loads(done.stdout)["state"]) == (8, "stored")
+        identity = json.loads(done.stdout)["id"]
+        assert quipu("status", identity, "--wait", "0.01").exit_code == 8
+        assert quipu("proof", identity, "--out", str(tmp_path / "p")).exit_code == 8
+        explained = quipu("explain", identity)
+        assert "receipts of more members are needed: n2, n3" in explained.stdout
+        assert "not connected: n2, n3" in explained.stdout
+        warned = quipu("check", "--format", "nagios")
+        assert (warned.exit_code, warned.stdout.split()[1]) == (1, "WARNING")
+    finally:
+        threaded.stop()
+
+
+def test_exit_codes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert quipu("get", NOWHERE).exit_code == 4
+    assert quipu("get", "x").exit_code == 5
+    assert quipu("submit", "{no json").exit_code == 2
+    assert quipu("submit", "1", "--url", "http://127.0.0.1:9").exit_code == 3
+    assert quipu("submit", "1", "--token-file", "/nonexistent").exit_code == 2
+    assert quipu("submit", "1", "--ca-file", "/nonexistent").exit_code == 2
+    assert quipu("nonsense").exit_code == 2
+    failing = quipu("check", "--ops-url", "http://127.0.0.1:9")
+    assert failing.exit_code == 3
+    assert quipu("check", "--ops-url", "nowhere", "--format", "nagios").exit_code == 2
+
+
+def test_check(url: str) -> None:
+    assert json.loads(quipu("check").stdout)["ready"]["passes"] is True
+    assert 'quipu_check{check="live"} 1' in quipu("check", "--format", "prometheus").stdout
+    nagios = quipu("check", "--format", "nagios")
+    assert (nagios.exit_code, nagios.stdout) == (0, "QUIPU OK - live, ready, finality\n")
+
+
+def test_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sub" / "tokens.json"
+    new = ("token", "new", "shop", "--scope", "entries:write:orders", "--file", str(path))
+    made = quipu(*new, "--scope", "cluster:read", "--days", "30")
+    assert made.stdout.startswith("quipu_")
+    assert quipu(*new).exit_code == 2
+    listed = json.loads(quipu("token", "list", "--file", str(path), "--json").stdout)
+    assert listed[0]["scopes"] == "entries:write:orders cluster:read"
+    assert made.stdout.strip() not in quipu("token", "list", "--file", str(path)).stdout
+    secret = tmp_path / "token"
+    secret.write_text(made.stdout)
+    threaded = Threaded(Settings(port=0, ops_port=0, tokens_file=path))
+    monkeypatch.setenv("QUIPU_URL", threaded.node.url)
+    try:
+        asked = quipu("status", "--token-file", str(secret))
+        assert asked.exit_code == 0, asked.output
+        assert quipu("status").exit_code == 7
+        assert quipu("list", "--token-file", str(secret)).exit_code == 7
+    finally:
+        threaded.stop()
+    assert quipu("token", "revoke", "shop", "--file", str(path)).exit_code == 0
+    assert quipu("token", "revoke", "shop", "--file", str(path)).exit_code == 4
+    assert quipu("token", "list", "--file", str(tmp_path / "none")).exit_code == 2
+
+
+def test_errors_lookup(tmp_path: Path) -> None:
+    new_token(tmp_path / "t", "x", ["admin"])
+    assert "A new" not in quipu("errors", "lookup", "key-reused").stdout
+    assert "Use a new key" in quipu("errors", "lookup", "/problems/key-reused").stdout
+    assert len(quipu("errors", "lookup").stdout.splitlines()) > 30
+    wrong = quipu("errors", "lookup", "key-resued")
+    assert wrong.exit_code == 4
+    assert "is it key-reused?" in wrong.stderr
+
+
+COMMANDS = re.compile(r"^  ([a-z]+)  ", re.MULTILINE)
+
+
+def commands() -> list[tuple[str, ...]]:
+    top = COMMANDS.findall(quipu("--help").stdout)
+    assert "submit" in top
+    found: list[tuple[str, ...]] = []
+    for name in top:
+        shown = quipu(name, "--help").stdout
+        below = COMMANDS.findall(shown.partition("Commands:")[2])
+        found += [(name, sub) for sub in below] or [(name,)]
+    return found
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_every_command_has_an_example(command: tuple[str, ...]) -> None:
+    shown = quipu(*command, "--help")
+    assert shown.exit_code == 0
+    text = " ".join(shown.stdout.split())
+    assert f"Example: `quipu {' '.join(command)}" in text
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom quipu.cli.main import app\n"
+        "heavy = ('aiohttp', 'asyncio', 'lmdb', 'msgspec', 'rich.table', 'nacl', 'quipu.client')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

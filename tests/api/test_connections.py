@@ -1,0 +1,193 @@
+"""Connections: how many, how long silent, and that what is no HTTP is answered and closed."""
+
+import asyncio
+import contextlib
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from quipu.api.server import serve
+from quipu.api.settings import Settings
+from tests.api.one_node import OneNode
+from tests.api.talk import Talk, talking, until
+
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+GET_NODE = b"GET /v1/node HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@asynccontextmanager
+async def line(api: Talk, first: bytes = b"") -> AsyncIterator[Line]:
+    host, port = api.running.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(first)
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def head_of(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readuntil(b"\r\n\r\n")
+
+
+async def test_first_header_has_a_deadline() -> None:
+    settings = Settings(port=0, ops_port=0, first_header_s=0.05)
+    async with talking(settings) as api:
+        for begun in (b"", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "):
+            async with line(api, begun) as (reader, _):
+                assert await reader.read() == b""
+        async with line(api, GET_NODE) as (reader, writer):
+            assert b" 200 " in await head_of(reader)
+            await asyncio.wait_for(_closed_after(api, 0.1), 5)
+            assert not writer.is_closing()
+
+
+async def _closed_after(api: Talk, seconds: float) -> None:
+    """One whose first header came stays."""
+    ends = asyncio.get_running_loop().time() + seconds
+    await until(lambda: asyncio.get_running_loop().time() > ends)
+    assert api.running.face.counters.connections == 1
+
+
+async def test_idle_connection_is_closed() -> None:
+    settings = Settings(port=0, ops_port=0, keepalive_s=0.05)
+    async with talking(settings) as api, line(api, GET_NODE) as (reader, _):
+        head = await head_of(reader)
+        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(size)
+        assert await reader.read() == b""
+
+
+async def test_connection_above_the_number_waits_unread() -> None:
+    async with talking(Settings(port=0, ops_port=0, connections_max=2)) as api:
+        counters = api.running.face.counters
+        async with line(api, GET_NODE) as (one, _), line(api, GET_NODE) as (two, _):
+            await head_of(one)
+            await head_of(two)
+            async with line(api, GET_NODE) as (three, _):
+                await until(lambda: counters.connections_waiting == 1)
+                asked = asyncio.create_task(head_of(three))
+                assert (await api.ops("/livez")).status == 200  # another listener, other turns
+                assert not asked.done()
+                assert counters.requests["node", 200] == 2
+                asked.cancel()
+        await until(lambda: counters.connections + counters.connections_waiting == 0)
+
+
+async def test_waiting_connection_is_read_when_one_leaves() -> None:
+    async with talking(Settings(port=0, ops_port=0, connections_max=1)) as api:
+        counters = api.running.face.counters
+        async with line(api, GET_NODE) as (one, leaving):
+            await head_of(one)
+            async with line(api, GET_NODE) as (two, _):
+                await until(lambda: counters.connections_waiting == 1)
+                leaving.close()
+                assert b" 200 " in await head_of(two)
+
+
+async def test_share_of_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(port=0, ops_port=0, connections_per_address_max=2)
+    async with talking(settings) as api:
+        async with line(api) as _, line(api) as _, line(api, GET_NODE) as (reader, _):
+            assert b" 200 " in await head_of(reader)  # loopback has no share
+        monkeypatch.setattr("quipu.api.connections.is_loopback", lambda host: False)
+        async with line(api) as _, line(api) as _, line(api) as (reader, _):
+            answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 429 ")
+            assert b"too-many-requests" in answer
+            assert b"Retry-After: 1" in answer
+        await until(lambda: api.running.face.counters.connections == 0)
+        async with line(api, GET_NODE) as (reader, _):
+            assert b" 200 " in await head_of(reader)
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_is_a_problem_and_the_end(request_bytes: bytes) -> None:
+    async with talking() as api, line(api, request_bytes) as (reader, _):
+        answer = await reader.read()
+        assert answer.startswith((b"HTTP/1.0 400 ", b"HTTP/1.1 400 "))
+        assert b"application/problem+json" in answer
+        assert b'"code":"bad-request"' in answer
+
+
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with talking() as api, line(api, GET_NODE * 40) as (reader, _):
+        for _ in range(40):
+            head = await head_of(reader)
+            assert b" 200 " in head
+            size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(size)
+
+
+async def test_caller_that_leaves_in_the_middle_of_its_body() -> None:
+    async with talking() as api:
+        begun = b"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"
+        async with line(api, begun) as (_, writer):
+            await until(lambda: api.running.face.under_way == 1)
+            writer.close()
+            await until(lambda: api.running.face.under_way == 0)
+        assert (await api.submit(1)).status == 201
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    certificate, key = folder / "node.pem", folder / "node.key"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command, *names, *files], check=True, capture_output=True)
+    return certificate, key
+
+
+async def test_certificate_is_replaced_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quipu.api.server.CERTIFICATE_CHECK_S", 0.01)
+    files = certificate(tmp_path, "first")
+    settings = Settings(port=0, ops_port=0, tls_certificate=files[0], tls_key=files[1])
+    running = await serve(OneNode(), settings)
+    host, port = running.url.removeprefix("https://").split(":")
+    assert running.ops_url is not None
+    assert running.ops_url.startswith("https://")
+
+    async def served() -> bytes:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            await writer.wait_closed()
+        return bytes(shown)
+
+    try:
+        before = await served()
+        certificate(tmp_path, "second")
+        while await served() == before:
+            pass
+        files[0].write_text("broken")
+        assert await served() != before
+    finally:
+        await running.stop(0)
+
+
+async def test_wrong_certificate_stops_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "node.pem"
+    path.write_text("no certificate")
+    with pytest.raises(ssl.SSLError):
+        await serve(OneNode(), Settings(port=0, tls_certificate=path))

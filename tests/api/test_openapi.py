@@ -1,0 +1,87 @@
+"""/openapi.json lists what is built, and what it shows works; and the pages beside it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from quipu.api.codes import Code
+from quipu.api.openapi import document
+from quipu.api.table import API
+from tests.api.talk import Talk, talking
+
+DOCUMENT = document(API)
+
+
+def test_it_lists_every_endpoint_once() -> None:
+    listed = {
+        (method.upper(), path) for path, found in DOCUMENT["paths"].items() for method in found
+    }
+    assert listed == {(e.method, e.path) for e in API}
+    names = [e.name for e in API]
+    assert len(names) == len(set(names))
+
+
+def test_every_reference_leads_somewhere() -> None:
+    text = json.dumps(DOCUMENT)
+    for part in text.split('"$ref": "')[1:]:
+        name = part.partition('"')[0].removeprefix("#/components/schemas/")
+        assert name in DOCUMENT["components"]["schemas"]
+
+
+def test_codes_of_the_document_are_the_closed_list() -> None:
+    body = DOCUMENT["components"]["schemas"]["ProblemBody"]
+    assert body["properties"]["code"]["enum"] == [str(code) for code in Code]
+
+
+async def _ready(api: Talk) -> str:
+    return await api.stored({"order": 7}, stream="orders")
+
+
+@pytest.mark.parametrize("endpoint", [e for e in API if e.method == "GET"], ids=lambda e: e.name)
+async def test_what_is_read_has_a_listed_status_and_the_listed_fields(endpoint: Any) -> None:
+    async with talking() as api:
+        identity = await _ready(api)
+        if endpoint.name == "follow":
+            url = f"{api.running.url}{endpoint.path}"
+            async with api.session.get(url) as response:
+                assert response.status == 200
+            return
+        argument = identity if "/entries/" in endpoint.path else identity[:64]
+        path = endpoint.path.replace("{id}", argument).replace("{code}", "not-found")
+        reply = await api.get(path)
+        listed = DOCUMENT["paths"][endpoint.path]["get"]["responses"]
+        assert str(reply.status) in listed
+        content = listed["200"]["content"]
+        kind = reply.headers["Content-Type"].partition(";")[0]
+        assert kind in content
+        reference = content[kind]["schema"].get("$ref")
+        if reference is not None:
+            schema = DOCUMENT["components"]["schemas"][reference.rpartition("/")[2]]
+            assert set(schema["required"]) <= set(reply.json) <= set(schema["properties"])
+
+
+EXAMPLES = [
+    (path, kind, content["example"])
+    for path, methods in DOCUMENT["paths"].items()
+    for operation in methods.values()
+    for kind, content in operation.get("requestBody", {}).get("content", {}).items()
+    if "example" in content
+]
+
+
+@pytest.mark.parametrize(("path", "kind", "example"), EXAMPLES)
+async def test_examples_run(path: str, kind: str, example: object) -> None:
+    async with talking() as api:
+        reply = await api.post(path, example, kind)
+        assert reply.status in {200, 201}, reply.body
+
+
+async def test_document_and_front_are_served() -> None:
+    async with talking() as api:
+        served = (await api.get("/openapi.json")).json
+        assert served == json.loads(json.dumps(DOCUMENT))
+        assert served["openapi"] == "3.1.0"
+        front = await api.get("/", Accept="text/html")
+        assert b"/v1/entries" in front.body
+        assert "default-src 'none'" in front.headers["Content-Security-Policy"]
