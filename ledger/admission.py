@@ -43,7 +43,6 @@ class Verdict(NamedTuple):
 @dataclass(slots=True)
 class Admission:
     known: Known
-    cut_wanted: dict[EventId, tuple[Cord, Seq]]  # named by a cut, not held yet
 
     def judge(self, event: SignedEvent, how: Circumstances, is_checked: bool = False) -> Verdict:
         """`is_checked`: the signature was, when it came to wait for its parents."""
@@ -99,7 +98,7 @@ class Admission:
             or not self.known.guards.author_is_member
         ):
             return
-        reach = max((s for c, s in self.cut_wanted.values() if c == cord), default=Seq(0))
+        reach = max((s for c, s in self.known.cut_wanted.values() if c == cord), default=Seq(0))
         reach = max([reach, *(record.cut_seq for record in self.known.dag.cords.get(cord, ()))])
         if seq > reach:
             refuse(Reason.CORD_ENDED)

@@ -40,6 +40,7 @@ class Author:
     unread_entries: int = 0
     unread_bytes: int = 0
     _queue: deque[tuple[EntriesSubmitted, int]] = field(default_factory=deque)  # with its bytes
+    _journals: dict[Journal, None] = field(default_factory=dict)  # opened in this life
     _named: dict[EventId, Seq] = field(default_factory=dict)  # leaves named by own Unread events
 
     def submit(self, submission: EntriesSubmitted) -> None:
@@ -114,10 +115,12 @@ class Author:
         return event
 
     def became_read(self, meta: EventMeta) -> None:
-        if meta.slot.journal != self.journal:
+        if meta.slot.journal not in self._journals:
             return
         self.unread_entries -= meta.entry_count
         self.unread_bytes -= meta.size
+        if meta.slot.journal != self.journal:
+            return
         for named in [i for i, seq in self._named.items() if seq <= meta.seq]:
             del self._named[named]
 
@@ -139,8 +142,8 @@ class Author:
         begun_ms = max(now_hlc >> HLC_SHIFT, (newest >> limits.JOURNAL_RANDOM_BITS) + 1)
         random_bits = self.entropy & RANDOM_MASK
         self.newest_journal = Journal((begun_ms << limits.JOURNAL_RANDOM_BITS) | random_bits)
+        self._journals[self.newest_journal] = None
         self._named.clear()
-        self.unread_entries = self.unread_bytes = 0
         return self.newest_journal
 
     def _choose_parents(self, cord: Cord, epoch: EpochNo) -> list[EventMeta]:

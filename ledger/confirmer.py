@@ -95,6 +95,9 @@ class Confirmer:
         is_own = record.key.author_no == me
         if not is_own and self.known.receipts.names_cord(record.key.cord, me):
             return Seq(0)
+        # The cut of an epoch names what members acknowledged, this one perhaps among them.
+        if any(cord == record.key.cord for cord, _ in self.known.cut_wanted.values()):
+            return Seq(0)
         upto = record.held_seq
         for other in self.known.dag.cords[record.key.cord]:
             if other is record:

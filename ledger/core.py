@@ -100,7 +100,7 @@ class Core:
         self.intake = Intake(
             self.known,
             self.confirmer,
-            Admission(self.known, {}),
+            Admission(self.known),
             WaitingRoom(guards),
             self.fetch,
             self.sync,
@@ -134,6 +134,7 @@ class Core:
             Dag(past, saved.branches, cluster_id, guards),
             Receipts(saved.signers, guards),
             Convictions(held),
+            {},
         )
 
     @property
@@ -275,7 +276,7 @@ class Core:
         is_progress = len(turn.durable) + len(self.dag.changed) > before
         if answer.more and is_progress:
             self.fetch.has_more(peer, request)
-        self.exchange.answered(peer, request, is_progress, turn)
+        self.exchange.answered(peer, request, is_progress, not answer.more, turn)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
         if not self.exchange.hear(peer, message, turn):
@@ -303,6 +304,7 @@ class Core:
             turn.refuse(self.config.key.node_id, refusal)
             return
         turn.keep(StoreEpoch(epoch.number, data, seals))
+        turn.due_until = self.cluster_time.due_until(turn.now, self.epochs.cut_hlc)
         if self.config.safeguards.one_epoch_certificate:
             self.dag.forget_receipts()
         self._cut_unread += rows

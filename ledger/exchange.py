@@ -121,12 +121,15 @@ class Exchange:
             turn.send(peer, message)
 
     # --- requests -------------------------------------------------------------------------------
-    def answered(self, peer: NodeId, request: Request, is_progress: bool, turn: Turn) -> None:
+    def answered(
+        self, peer: NodeId, request: Request, is_progress: bool, is_whole: bool, turn: Turn
+    ) -> None:
         view = self._intake.sync.views[peer]
         if is_progress:
             view.ask_ms = turn.now.monotonic_ms
         member = self._intake.known.epochs.newest.numbers.get(peer)
-        if member is not None and self._was_told_all(request) and not view.recovering:
+        told_all = is_whole and self._was_told_all(request)
+        if member is not None and told_all and not view.recovering:
             self._recovery.tell(member)
 
     def _was_told_all(self, request: Request) -> bool:
@@ -143,6 +146,9 @@ class Exchange:
             if intake.fetch.is_waiting_for(peer):
                 continue
             wants = self._wants_of(peer, turn.now)
+            lines = intake.fetch.take_orphans(peer).items()
+            orphans = {place: tip for place, tip in lines if tip not in intake.waiting}
+            wants.ranges += self._gaps.of_orphans(orphans, wants.ranges)
             ids = intake.fetch.ids_for(peer, peers, turn.now) if intake.fetch.wanted else []
             if ids or wants:
                 turn.send(peer, intake.fetch.ask(peer, ids, wants, turn.now))
@@ -155,7 +161,7 @@ class Exchange:
         view.ask_ms = None
         taken = intake.fetch.taken()
         wants = self._gaps.of_view(view, intake.known.epochs.node_ids, taken)
-        rows = [(*place, identity) for identity, place in intake.admission.cut_wanted.items()]
+        rows = [(*place, identity) for identity, place in intake.known.cut_wanted.items()]
         room = limits.GET_RANGES_MAX - len(wants.ranges)
         if self._guards.behind_asks:
             wants.ranges += self._gaps.of_cut(rows, taken)[:room]

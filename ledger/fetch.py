@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from quipu.ledger import limits
 from quipu.ledger.messages import CoverWant, GetData, InvWant, RangeWant
 from quipu.ledger.safeguards import Safeguards
-from quipu.ledger.words import EventId, NodeId, Now
+from quipu.ledger.words import Cord, EventId, NodeId, Now, Seq
 
 
 @dataclass(slots=True)
@@ -51,6 +51,7 @@ class Fetch:
         self.wanted: dict[EventId, Want] = {}
         self._requests: dict[int, Request] = {}
         self._failures: dict[NodeId, int] = {}
+        self._orphans: dict[NodeId, dict[tuple[Cord, Seq], EventId]] = {}
         self._last_id = 0
 
     def want(self, identity: EventId, hint: NodeId, not_before_ms: int) -> None:
@@ -60,10 +61,20 @@ class Fetch:
         elif not self._guards.wants_bounded or len(self.wanted) < limits.WANTS_MAX:
             self.wanted[identity] = Want(hint, not_before_ms)
 
+    def want_line(self, place: tuple[Cord, Seq], tip: EventId, peer: NodeId) -> None:
+        """An event came from a peer far above what is held of its cord: the line up to its prev."""
+        orphans = self._orphans.setdefault(peer, {})
+        if len(orphans) < limits.GET_RANGES_MAX:
+            orphans[place] = tip
+
+    def take_orphans(self, peer: NodeId) -> dict[tuple[Cord, Seq], EventId]:
+        return self._orphans.pop(peer, {})
+
     def got(self, identity: EventId) -> None:
         self.wanted.pop(identity, None)
 
     def lose(self, peer: NodeId) -> None:
+        self._orphans.pop(peer, None)
         for number in [n for n, request in self._requests.items() if request.peer == peer]:
             self._free(self._requests.pop(number))
 

@@ -52,6 +52,18 @@ class Gaps:
         ]
         return ranges[: limits.GET_RANGES_MAX]
 
+    def of_orphans(
+        self, orphans: dict[tuple[Cord, Seq], EventId], asked: list[RangeWant]
+    ) -> list[RangeWant]:
+        """The lines below events that wait for parents, where no range reaches above them."""
+        reached = {(want.author_no, want.journal) for want in asked}
+        ranges = [
+            self.range_to(cord, seq, tip[:PREFIX_BYTES])
+            for (cord, seq), tip in orphans.items()
+            if cord not in reached and self._past.meta(tip) is None
+        ]
+        return ranges[: limits.GET_RANGES_MAX - len(asked)]
+
     def range_to(self, cord: Cord, seq: int, tip: bytes) -> RangeWant:
         return RangeWant(cord.author_no, cord.journal, self._anchors(cord), seq, tip)
 

@@ -98,8 +98,8 @@ class Intake:
                 self._acknowledge(signer, meta, row.number, turn)
             elif signer == self.known.me:
                 self.confirmer.take_over(meta)
-        if event.id in self.admission.cut_wanted:
-            del self.admission.cut_wanted[event.id]
+        if event.id in self.known.cut_wanted:
+            del self.known.cut_wanted[event.id]
             self.known.dag.cut_at(meta)
 
     def _park(self, event: SignedEvent, verdict: Verdict, how: Circumstances, turn: Turn) -> None:
@@ -110,9 +110,18 @@ class Intake:
         if not self.waiting.park(waiting):
             turn.note(how.peer, Reason.ROOM_FULL)
             return
+        prev, below = EventId(event.header.prev), Seq(event.header.seq - 1)
         for ancestor in missing:
-            if ancestor not in self.waiting:
-                self.fetch.want(ancestor, how.peer, turn.now.monotonic_ms)
+            if ancestor in self.waiting:
+                continue
+            due_ms = turn.now.monotonic_ms
+            if ancestor == prev and below - self._held_seq(verdict.cord) > 1:
+                self.fetch.want_line((verdict.cord, below), prev, how.peer)
+                due_ms += limits.REQUEST_RETRY_MS
+            self.fetch.want(ancestor, how.peer, due_ms)
+
+    def _held_seq(self, cord: Cord) -> int:
+        return max((r.held_seq for r in self.known.dag.cords.get(cord, ())), default=0)
 
     def _refuse_for_good(self, identity: EventId, reason: Reason) -> None:
         """Rules of bytes and ancestors never change their mind; the others may."""
@@ -267,7 +276,7 @@ class Intake:
             if meta is not None:
                 self.known.dag.cut_at(meta)
             else:
-                self.admission.cut_wanted[identity] = (cord, seq)
+                self.known.cut_wanted[identity] = (cord, seq)
 
 
 FOR_GOOD = frozenset(

@@ -9,7 +9,7 @@ from quipu.ledger.epochs import Epochs
 from quipu.ledger.past import Past
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.safeguards import Safeguards
-from quipu.ledger.words import NOT_A_MEMBER, NodeId, NodeNo
+from quipu.ledger.words import NOT_A_MEMBER, Cord, EventId, NodeId, NodeNo, Seq
 
 
 @dataclass(slots=True)
@@ -22,6 +22,7 @@ class Known:
     dag: Dag
     receipts: Receipts
     convictions: Convictions
+    cut_wanted: dict[EventId, tuple[Cord, Seq]]  # named by the cut of an epoch, not held yet
 
     @property
     def node_id(self) -> NodeId:

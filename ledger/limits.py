@@ -13,7 +13,6 @@ ENTRY_BYTES_MAX = 1 * MIB  # one entry is held in memory whole by clients and ex
 EVENT_BYTES_MAX = 4 * MIB  # one event is one frame; libzmq's MAXMSGSIZE is 5 MiB
 EVENT_ENTRIES_MAX = 10_000  # bounds hashing at a receiver to about 10 ms
 PARENTS_MAX = 7  # merges 8 cords an event; 31 leaves of a full roster merge in 5 events
-STREAM_BYTES_MAX = 128  # a name, not a document
 SUBMITTER_BYTES_MAX = 128  # name of a token
 IDEMPOTENCY_KEY_BYTES_MAX = 256  # room for a UUID with a prefix, or a CloudEvents source + id
 CONTENT_TYPE_BYTES_MAX = 128  # media types in use are shorter
@@ -43,7 +42,6 @@ BUNDLE_SEARCH_FACTOR = 32  # a search for receipts begins 2 s before, 64 s, 34 m
 INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; under load at most one in max(5, n - 1) ms
 CORD_OPEN_MS = 10_000  # a row that has not moved for 10 s and is Read may be left out
 PARKED_ROWS_PER_SIGNER_MAX = 1024  # two a cord; a flooder of ghosts is held at one Inv's worth
-FUTURE_INVS_PER_SIGNER_MAX = 1  # the newest of an epoch not opened here yet
 
 # --- admission ----------------------------------------------------------------------------------
 CLOCK_AHEAD_MS = 2_000  # a receipt waits until hlc <= cluster now + 2 s
@@ -86,14 +84,11 @@ ANSWER_BYTES_MAX = 1 * MIB  # one answer, or one event if that is larger
 ANSWER_EVENTS_MAX = 4_096  # bounds the time of one turn at both ends
 REQUEST_RETRY_MS = 1_000  # without an answer: another peer is asked as well
 REQUEST_TIMEOUT_MS = 5_000  # a later answer is not taken
-REQUESTS_PER_PEER_MAX = 8  # waited for at one time
 SYNC_SENT_KEPT = 8  # SyncEvents on one link that the peer may still acknowledge
 SYNC_NUMBER_TAKEN_MAX = 1 << 63  # a peer pushes our count no further: there is room to go on
 WALL_MS_MAX = (1 << 44) - 1  # the year 2527: a journal is 64 bits, 20 of them random
 WANT_AFTER_INV_MS = 100  # an event that only an Inv has named is asked for after this
 WANTS_MAX = 10_000  # ids wanted at one time
-WANT_ATTEMPTS_MAX = 8  # a ghost is dropped after this many; SyncEvent names what is real again
-PROOFS_MAX = 64  # one a member as author, one as signer
 
 # --- author -------------------------------------------------------------------------------------
 ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry in a body, with room

@@ -33,7 +33,6 @@ class Reason(StrEnum):
     FORKED = "forked"  # a second event for a slot that nobody but its author vouches for
     NO_PROOF = "no-proof"  # evidence, seals or a bundle that prove nothing
     NOT_READ = "not-read"  # asked to prove an event for which no certificate is held
-    OLD_NUMBER = "old-number"  # a receipt that was seen already
     UNREAD_BACKLOG = "unread-backlog"
     CATCHING_UP = "catching-up"  # a new member writes once its Model contains the cut
     ROOM_FULL = "room-full"

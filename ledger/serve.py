@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from quipu.ledger import limits
 from quipu.ledger.dag import Dag
 from quipu.ledger.event import EventMeta
+from quipu.ledger.inv import decode_inv
 from quipu.ledger.messages import (
     Answer,
     CoverWant,
@@ -21,7 +22,7 @@ from quipu.ledger.messages import (
 )
 from quipu.ledger.past import Past
 from quipu.ledger.receipts import Receipts
-from quipu.ledger.words import EventId, InvNumber, NodeNo, Seq
+from quipu.ledger.words import Cord, EventId, InvNumber, NodeNo, Seq
 
 
 class Serve:
@@ -104,13 +105,21 @@ class Serve:
         signer = NodeNo(want.signer_no)
         record = self._receipts.newest.get(signer)
         if want.number == 0:
+            covered = self._rows_of_newest(signer)
             for branch in self._dag.branches.values():
-                if signer in branch.receipts:
-                    yield signer, branch.receipts[signer][1]
+                seq, number = branch.receipts.get(signer, (Seq(0), InvNumber(0)))
+                is_forked = len(self._dag.cords[branch.key.cord]) > 1
+                if seq > 0 and (is_forked or covered.get(branch.key.cord, 0) < seq):
+                    yield signer, number
         elif self._past.inv(signer, InvNumber(want.number)) is not None:
             yield signer, InvNumber(want.number)  # one that lies between two that were sent
         if record is not None and record.number >= want.number:
             yield signer, record.number
+
+    def _rows_of_newest(self, signer: NodeNo) -> dict[Cord, int]:
+        record = self._receipts.newest.get(signer)
+        data = self._past.inv(signer, record.number) if record else None
+        return {row.cord: row.seq for row in decode_inv(data).rows} if data else {}
 
     def _covering(self, want: CoverWant) -> Iterator[tuple[NodeNo, InvNumber]]:
         tip = self._past.meta_by_prefix(want.tip)

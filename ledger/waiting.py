@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from quipu.ledger import limits
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.safeguards import Safeguards
-from quipu.ledger.words import Cord, EventId, NodeId
+from quipu.ledger.words import Cord, EventId, NodeId, NodeNo
 
 
 @dataclass(slots=True)
@@ -48,8 +48,10 @@ class WaitingRoom:
         for ancestor in waiting.missing:
             self._children.setdefault(ancestor, {})[event.id] = None
         if self._guards.waiting_room_bounded:
-            while self._is_over(waiting.cord):
+            if len(self._cords[waiting.cord]) > limits.WAITING_PER_CORD_MAX:
                 self._drop_highest(waiting.cord)
+            while self._is_over():
+                self._drop_highest(self._fullest_cord())
         return event.id in self._events
 
     def release(self, identity: EventId) -> list[Waiting]:
@@ -77,15 +79,23 @@ class WaitingRoom:
                     dropped += 1
         return dropped
 
-    def _is_over(self, cord: Cord) -> bool:
+    def _is_over(self) -> bool:
         return (
-            len(self._cords.get(cord, ())) > limits.WAITING_PER_CORD_MAX
-            or len(self._events) > limits.WAITING_EVENTS_MAX
+            len(self._events) > limits.WAITING_EVENTS_MAX
             or self.size_bytes > limits.WAITING_BYTES_MAX
         )
 
+    def _fullest_cord(self) -> Cord:
+        """The largest cord of the author that takes the most room: nobody crowds out the others."""
+        authors: dict[NodeNo, int] = {}
+        for cord, events in self._cords.items():
+            room = sum(self._events[identity].event.size for identity in events)
+            authors[cord.author_no] = authors.get(cord.author_no, 0) + room
+        fullest = max(authors, key=lambda author: (authors[author], author))
+        cords = [cord for cord in self._cords if cord.author_no == fullest]
+        return max(cords, key=lambda cord: (len(self._cords[cord]), cord))
+
     def _drop_highest(self, cord: Cord) -> None:
-        """The highest seq of the cord that brought the room over its bound."""
         self._forget(max(self._cords[cord], key=lambda i: (self._events[i].event.header.seq, i)))
 
     def _forget(self, identity: EventId) -> None:

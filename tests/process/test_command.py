@@ -136,6 +136,16 @@ def test_doctor_sees_what_is_wrong(tmp_path: Path) -> None:
     assert "BAD  cluster.key" in done.stdout
 
 
+def test_doctor_looks_at_a_running_node(tmp_path: Path) -> None:
+    with RunningCommand(tmp_path / "data") as node:
+        findings = json.loads(
+            quipu("doctor", "--data-dir", str(tmp_path / "data"), *ANY_PORTS, "--json").stdout
+        )
+        found = {finding["check"]: finding for finding in findings}
+        assert f"process {node.facts['pid']}" in found["data directory"]["what"]
+        assert found["store"]["is_fine"]
+
+
 def test_failpoints_have_to_be_known() -> None:
     done = quipu("run", QUIPU_FAILPOINTS="nowhere=kill")
     assert done.returncode == Exit.USAGE

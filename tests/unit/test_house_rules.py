@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from quipu.ledger import limits
 from tests import house_rules, tree
 from tests.house_rules import Finding
 
@@ -241,3 +242,15 @@ def test_functions_are_measured() -> None:
     assert name == "C.f"
     assert house_rules.line_count(function) == 2
     assert house_rules.parameter_count(function) == 2
+
+
+def test_every_limit_of_the_core_is_used() -> None:
+    """A bound that nothing reads bounds nothing."""
+    text = "\n".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("ledger", "storage", "p2p", "node", "api")
+        for path in sorted((tree.ROOT / folder).glob("**/*.py"))
+    )
+    names = [name for name in vars(limits) if name.isupper() and name not in {"KIB", "MIB"}]
+    unused = [name for name in names if len(re.findall(rf"\b{name}\b", text)) < 2]
+    assert unused == []

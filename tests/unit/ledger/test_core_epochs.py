@@ -235,7 +235,7 @@ def test_an_epoch_outlives_a_restart() -> None:
     assert n1.core.epochs.newest.number == 2
     assert n1.core.epochs.newest.max_confirms == 2
     assert n1.digest() == digest
-    assert n1.core.intake.admission.cut_wanted.keys() == {line[1].id}
+    assert n1.core.known.cut_wanted.keys() == {line[1].id}
     assert n1.event(table.write("n1")).header.epoch == 1  # the cut is not in its Model yet
     push(n2, line[1])
     assert n1.is_read(line[1].id)

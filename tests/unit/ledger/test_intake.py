@@ -53,12 +53,25 @@ def test_what_waits_is_asked_for_once_and_taken_once() -> None:
     n3.push("n1", line[2])  # the same one by another way
     n3.push("n1", line[1])
     table.run(0)
-    assert [(request.ids) for request in n2.requests()] == [[line[1].id]]
+    assert n2.requests() == []  # what it sent waits for what n3 has sent as well
+    assert [(request.ids) for request in n3.requests()] == [[line[0].id]]
     assert len(n1.core.intake.waiting) == 2
     n3.push("n1", line[0])
     table.run(0)
     assert all(n1.holds(event.id) for event in line)
     assert n1.core.fetch.wanted == {}
+
+
+def test_what_lies_far_above_is_asked_for_as_a_line() -> None:
+    table, n1, (n2, _) = alone_with(2)
+    line = n2.chain(300)
+    n2.push("n1", line[299])
+    table.run(0)
+    (request,) = n2.requests()
+    assert [(want.last_seq, want.last) for want in request.ranges] == [(299, line[298].id[:16])]
+    n2.answer("n1", request, *line[:299])
+    table.run(0)
+    assert n1.holds(line[299].id)
 
 
 def test_a_forged_copy_of_what_waits_changes_nothing() -> None:
@@ -517,7 +530,7 @@ def test_a_cut_that_is_not_held_makes_read_what_comes() -> None:
     n3.push("n1", *line)
     table.run(0)
     assert [n1.is_read(event.id) for event in line] == [True, True, False]
-    assert n1.core.intake.admission.cut_wanted == {}
+    assert n1.core.known.cut_wanted == {}
 
 
 def test_without_the_safeguard_the_cut_makes_nothing_read() -> None:

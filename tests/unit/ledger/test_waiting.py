@@ -94,8 +94,9 @@ def test_the_room_is_bounded_in_events(monkeypatch: pytest.MonkeyPatch) -> None:
     for event in first[1:]:
         assert room.park(parked(event))
     assert room.park(parked(second[1], cord=OTHER))
-    assert not room.park(parked(second[2], cord=OTHER))  # the cord that brings too much pays
-    assert all(event.id in room for event in (*first[1:], second[1]))
+    assert room.park(parked(second[2], cord=OTHER))
+    assert first[3].id not in room  # who takes the most room pays, and first with the highest
+    assert all(event.id in room for event in (*first[1:3], *second[1:3]))
 
 
 def test_the_room_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

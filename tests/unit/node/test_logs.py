@@ -1,0 +1,55 @@
+import io
+import json
+import logging
+import os
+from typing import Literal
+
+import pytest
+
+from quipu.node.exits import Exit
+from quipu.node.logs import Bridge, open_log
+from quipu.node.program import _stop_hard
+from quipu.node.settings import LogSettings
+
+
+def lines(out: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_json_where_nobody_watches() -> None:
+    out = io.StringIO()
+    log = open_log(LogSettings(), out)
+    log.debug("unheard")
+    log.info("heard", node="n1")
+    (line,) = lines(out)
+    assert (line["event"], line["node"], line["level"]) == ("heard", "n1", "info")
+    assert line["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_an_exception_is_told_whole(form: Literal["console", "json"]) -> None:
+    out = io.StringIO()
+    try:
+        raise ValueError("planted")
+    except ValueError as error:
+        open_log(LogSettings(format=form), out).error("failed", exc_info=error)
+    assert "planted" in out.getvalue()
+    assert "Traceback" in out.getvalue()
+
+
+def test_what_goes_by_the_standard_module_takes_the_same_form() -> None:
+    out = io.StringIO()
+    bridged = Bridge(open_log(LogSettings(), out))
+    record = logging.LogRecord("aiohttp", logging.WARNING, "", 0, "slow %s", ("peer",), None)
+    bridged.handle(record)
+    (line,) = lines(out)
+    assert (line["event"], line["logger"], line["level"]) == ("slow peer", "aiohttp", "warning")
+
+
+def test_a_stop_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    out = io.StringIO()
+    _stop_hard(open_log(LogSettings(), out))
+    assert ended == [Exit.FAILURE]
+    assert "took too long" in lines(out)[0]["event"]
