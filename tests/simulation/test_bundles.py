@@ -19,7 +19,7 @@ def read_of(node: SimNode) -> Iterator[EventId]:
     seen: set[EventId] = set()
     for branch in node.disk.saved().branches:
         identity = branch.read_id
-        while identity not in seen and (meta := node.disk.meta(identity)) is not None:
+        while identity not in seen and (meta := node.disk.history.meta(identity)) is not None:
             seen.add(identity)
             yield identity
             identity = meta.prev
@@ -34,7 +34,7 @@ def test_every_read_event_has_a_bundle_that_verifies(seed: int) -> None:
     for node in run.world.honest():
         lineage = Lineage.of(run.world.genesis, node.disk.saved().epochs)
         for identity in read_of(node):
-            data = build_bundle(node.disk, lineage, identity, 0)
+            data = build_bundle(node.disk.history, lineage, identity, 0)
             found = offline.verify(data, run.world.genesis)
             assert found.event_id == check_bundle(data, verify).event == identity
             proven += 1
