@@ -17,14 +17,16 @@ CHECKS = (
 )
 
 
-def run(threaded: Threaded, *options: str) -> subprocess.CompletedProcess[str]:
+def run(threaded: Threaded, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     url = threaded.node.url
     program = str(Path(sys.executable).parent / "schemathesis")
     command = [program, "run", f"{url}/openapi.json", "--url", url, "--seed", "4"]
     # A stream does not end, and a batch says of each item what is wrong with it.
     command += ["--exclude-operation-id", "follow", "--generation-deterministic"]
     command += ["--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES, *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 @pytest.mark.parametrize("with_tokens", [False, True])
@@ -35,13 +37,17 @@ def test_schemathesis_finds_nothing(with_tokens: bool, tmp_path: Path) -> None:
     threaded = Threaded(settings)
     try:
         token = ("--header", f"Authorization: Bearer {text}") if with_tokens else ()
-        each = run(threaded, *token, "--checks", CHECKS, "--exclude-operation-id", "submit_batch")
+        each = run(
+            threaded, tmp_path, *token, "--checks", CHECKS, "--exclude-operation-id", "submit_batch"
+        )
         assert each.returncode == 0, each.stdout[-20_000:]
         plain = CHECKS.rpartition(",")[0]
-        batch = run(threaded, *token, "--checks", plain, "--include-operation-id", "submit_batch")
+        batch = run(
+            threaded, tmp_path, *token, "--checks", plain, "--include-operation-id", "submit_batch"
+        )
         assert batch.returncode == 0, batch.stdout[-20_000:]
         if with_tokens:
-            nobody = run(threaded, "--checks", plain)
+            nobody = run(threaded, tmp_path, "--checks", plain)
             assert nobody.returncode == 0, nobody.stdout[-20_000:]
     finally:
         threaded.stop()
