@@ -128,8 +128,10 @@ class Exchange:
         if is_progress:
             view.ask_ms = turn.now.monotonic_ms
         member = self._intake.known.epochs.newest.numbers.get(peer)
-        told_all = is_whole and self._was_told_all(request)
-        if member is not None and told_all and not view.recovering:
+        is_ahead = view.epoch > self._intake.known.epochs.newest.number
+        if is_ahead or view.recovering:  # receipts of an epoch not opened here bind only then
+            return
+        if member is not None and is_whole and self._was_told_all(request):
             self._recovery.tell(member)
 
     def _was_told_all(self, request: Request) -> bool:

@@ -79,7 +79,8 @@ class Fetch:
             self._free(self._requests.pop(number))
 
     def is_waiting_for(self, peer: NodeId) -> bool:
-        return any(r.peer == peer and not r.retried for r in self._requests.values())
+        waits = [r.retried for r in self._requests.values() if r.peer == peer]
+        return not all(waits) or len(waits) >= limits.REQUESTS_PER_PEER_MAX
 
     def taken(self) -> tuple[set[tuple[int, int, bytes]], set[int]]:
         """Range and cover tips, and signers, that a live request already asks for."""

@@ -139,8 +139,7 @@ class Intake:
         if self.known.guards.cluster_id and inv.array.cluster_id != self.known.cluster_id:
             refuse(Reason.WRONG_CLUSTER)
         if inv.epoch > self.known.epochs.newest.number:
-            self._keep_for_later(inv)
-            return False
+            return self._keep_for_later(inv)
         signer = self._signer_no(inv)
         if self.known.receipts.is_known(signer, inv) and self.known.guards.distinct_receipts:
             if asked and inv.epoch == self.known.epochs.newest.number:
@@ -192,14 +191,16 @@ class Intake:
             refuse(Reason.NOT_A_MEMBER)
         return NodeNo(int.from_bytes(inv.signer[:3]) + limits.MEMBERS_MAX)
 
-    def _keep_for_later(self, inv: invs.Inv) -> None:
-        """Counts when that epoch opens; only known nodes get the room for it."""
+    def _keep_for_later(self, inv: invs.Inv) -> bool:
+        """Counts when that epoch opens; only known nodes get the room for it. One of this node's
+        own says that its disk is older than it is."""
         signer = self.known.epochs.node_numbers.get(inv.signer)
         if signer is None:
             refuse(Reason.EPOCH_UNKNOWN, f"epoch {inv.epoch}")
         if not invs.has_valid_signature(inv, self.known.verify):
             refuse(Reason.BAD_SIGNATURE)
         self.known.receipts.keep_for_later(signer, inv)
+        return signer == self.known.me and inv.number > self.confirmer.last_number
 
     def _count_row(self, signer: NodeNo, row: invs.InvRow, inv: invs.Inv, turn: Turn) -> None:
         meta = self.known.past.meta(EventId(row.id))

@@ -84,6 +84,7 @@ ANSWER_BYTES_MAX = 1 * MIB  # one answer, or one event if that is larger
 ANSWER_EVENTS_MAX = 4_096  # bounds the time of one turn at both ends
 REQUEST_RETRY_MS = 1_000  # without an answer: another peer is asked as well
 REQUEST_TIMEOUT_MS = 5_000  # a later answer is not taken
+REQUESTS_PER_PEER_MAX = 8  # waited for at one time
 SYNC_SENT_KEPT = 8  # SyncEvents on one link that the peer may still acknowledge
 SYNC_NUMBER_TAKEN_MAX = 1 << 63  # a peer pushes our count no further: there is room to go on
 WALL_MS_MAX = (1 << 44) - 1  # the year 2527: a journal is 64 bits, 20 of them random

@@ -29,6 +29,7 @@ class PeerView:
     rows: dict[Cord, tuple[SyncRow, ...]] = field(default_factory=dict)
     receipts: dict[NodeNo, InvNumber] = field(default_factory=dict)
     leaves: list[EventId] = field(default_factory=list)
+    epoch: EpochNo = EpochNo(0)
     digest: bytes = b""
     recovering: bool = False
     ask_ms: int | None = None  # when differences are old enough to be asked for
@@ -161,7 +162,7 @@ class Sync:
         _bound(view.receipts, limits.SYNC_RECEIPTS_MAX)
         if message.leaves or not message.leaf_count:
             view.leaves = [EventId(leaf) for leaf in message.leaves]
-        view.digest = message.digest
+        view.epoch, view.digest = EpochNo(message.epoch), message.digest
         view.recovering = message.recovering
         is_equal = message.digest == self.digest(epoch_hash)
         ask_ms = now.monotonic_ms + limits.SYNC_DIFFERENCE_AGE_MS

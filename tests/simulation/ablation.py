@@ -16,6 +16,7 @@ from tests.simulation.scenario import Scenario, generate
 from tests.simulation.violation import Property
 
 SEEDS_MAX = 300
+SHORT_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Trouble:
 
     only: str = ""  # the kind of scenario; empty: the whole mixture
     liar: str = ""
+    short: bool = False  # it makes so much noise that a few seconds are enough
 
 
 TROUBLES: dict[str, Trouble] = {
@@ -58,7 +60,7 @@ TROUBLES: dict[str, Trouble] = {
     "behind_asks": Trouble("network"),
     "receipts_reconciled": Trouble("network"),
     "asks_another_peer": Trouble("liars", "Withholder"),
-    "wants_bounded": Trouble("liars", "GhostReceipts"),
+    "wants_bounded": Trouble("liars", "GhostReceipts", short=True),
 }
 
 
@@ -74,10 +76,10 @@ def scenario_for(name: str, seed: int) -> Scenario:
     trouble = TROUBLES.get(name, Trouble())
     scenario = generate(seed, trouble.only)
     if trouble.liar:
-        chosen: type[Liar] = next(
-            liar for liar in (*LIARS, Baiter) if liar.__name__ == trouble.liar
-        )
-        scenario.liars = [chosen]
+        named: dict[str, type[Liar]] = {liar.__name__: liar for liar in (*LIARS, Baiter)}
+        scenario.liars = [named[trouble.liar]]
+    if trouble.short:
+        scenario.shorten(SHORT_MS)
     return scenario
 
 

@@ -50,7 +50,7 @@ class Lawful:
         roster = world.record.newest
         self._honest = {node.key.node_id for node in world.nodes if node.honest}
         self._signers = {
-            world.record.numbers[node.key.node_id]: None
+            world.record.numbers[node.key.node_id]: node
             for node in world.honest()
             if node.up and node.key.node_id in roster.members.values() and self._can_sign(node)
         }
@@ -61,6 +61,7 @@ class Lawful:
         )
         self._cluster_ms = walls[(len(walls) - 1) // 2] if walls else 0
         self._journals = self._journals_open()
+        self._of_living_disks = record_of(world, world.honest())
 
     def _can_sign(self, node: SimNode) -> bool:
         if not node.disk.is_recovering:
@@ -107,7 +108,8 @@ class Lawful:
         roster = self._record.newest
         if known.event.header.author not in self._honest:
             return "its author lies"  # what one of the others could certify, all must: see models
-        if self._record.certificate(known, roster.number) is not None:
+        usable = self._of_living_disks.events.get(known.id)
+        if usable and self._of_living_disks.certificate(usable, roster.number) is not None:
             return ""
         if known.event.header.hlc >> HLC_SHIFT > self._cluster_ms + DUE_SLACK_MS:
             return "not due"
@@ -115,11 +117,36 @@ class Lawful:
             return "its author left"
         if known.author_no not in self._signers:
             return "its author is dead or recovers"
-        if len(self._signers) - 1 < roster.confirms:
+        able = [number for number, node in self._signers.items() if not _is_bound(node, known)]
+        if len(able) - 1 < roster.confirms:
             return "too few members to confirm"
         if self._journals.get(known.author_no, 0) > limits.JOURNALS_SIGNED_MAX:
             return "journals"
         return ""
+
+
+def _is_bound(node: SimNode, known: KnownEvent) -> bool:
+    """A signer that lost its disk once signed an event of this cord that nobody has any more: it
+    cannot know whether what is left lies below that one. The next cut decides (DESIGN 7)."""
+    signer = node.world.judge.signers.by_key[node.key.node_id]
+    if not signer.disk_lost or known.event.header.author == node.key.node_id:
+        return False
+    return any(
+        slot[:2] == known.cord and identity not in node.shadow.held
+        for slot, identity in signer.acknowledged.items()
+    )
+
+
+def record_of(world: World, nodes: list[SimNode]) -> Record:
+    """What follows from the disks of these nodes alone."""
+    record = Record(world.genesis, world.verify)
+    record.rosters, record.numbers = world.record.rosters, world.record.numbers
+    for node in nodes:
+        for identity in node.shadow.held:
+            record.add_event(world.record.events[identity].event, 0)
+        for inv_id in node.shadow.invs.values():
+            record.add_inv(world.record.invs[inv_id].data)
+    return record
 
 
 @dataclass(slots=True)
@@ -204,6 +231,8 @@ class Convergence:
         ]
 
     def _unread(self, nodes: list[SimNode]) -> Findings:
+        if all(len(node.shadow.held) == len(node.shadow.read) for node in nodes):
+            return []
         lawful = Lawful(self.world)
         found: Findings = []
         for node in nodes:
@@ -240,12 +269,7 @@ class Convergence:
 
     def _certificates(self, node: SimNode) -> None:
         """From the receipts on this disk alone, each Read event outside of cuts is proven."""
-        record = Record(self.world.genesis, self.world.verify)
-        record.rosters, record.numbers = self.world.record.rosters, self.world.record.numbers
-        for identity in node.shadow.held:
-            record.add_event(self.world.record.events[identity].event, 0)
-        for inv_id in node.shadow.invs.values():
-            record.add_inv(self.world.record.invs[inv_id].data)
+        record = record_of(self.world, [node])
         cut = record.rosters[node.shadow.epoch].cut
         for identity in node.shadow.read:
             known = record.events[identity]

@@ -51,6 +51,11 @@ class Scenario:
         """Disks that may be lost without losing what is Read."""
         return max(0, self.confirms - len(self.liars))
 
+    def shorten(self, faults_ms: int) -> None:
+        self.faults_ms = faults_ms
+        self.faults = [item for item in self.faults if item[0] < faults_ms]
+        self.bursts = [item for item in self.bursts if item[0] < faults_ms]
+
     def describe(self) -> str:
         liars = ", ".join(liar.__name__ for liar in self.liars) or "none"
         kinds = sorted({type(fault).__name__ for _, fault in self.faults})
