@@ -214,7 +214,7 @@ async def _take_lines(
 ) -> list[BatchResult]:
     size = sum(map(len, items))
     try:
-        with call.face.pressure.one(call.principal.name or ""), call.ledger.admit(size):
+        with call.face.room(call, size):
             outcomes = await _store_each(call, items, terms)
     except FAULTS as error:
         found = as_problem(error)

@@ -7,6 +7,7 @@ and given back.
 import base64
 import binascii
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
@@ -104,6 +105,7 @@ class Shaped(NamedTuple):
     canonical: bytes
 
 
+@lru_cache(maxsize=256)
 def media_type_of(header: str) -> str:
     """The type alone, without its parameters; only UTF-8 is read."""
     kind, _, rest = header.partition(";")

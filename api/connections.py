@@ -69,6 +69,13 @@ class Connection(RequestHandler):
             self.transport.write(head.encode() + body)
         self.force_close()
 
+    def idle_s(self) -> float:
+        """How long nothing was asked on it since its last answer; 0: an answer is under way, or its
+        first request has yet to come, for which it has a deadline."""
+        if self._waiter is None or self._request_count == 0 or self._messages:
+            return 0.0
+        return self._loop.time() - (self._next_keepalive_close_time - self._keepalive_timeout)
+
     def _late(self) -> None:
         if self._request_count == 0:
             self.force_close()
@@ -106,6 +113,7 @@ class Door(web.Server):
         self._inside: dict[Connection, None] = {}
         self._waiting: deque[Connection] = deque()
         self._by_address: dict[str, int] = {}
+        self._alarm: asyncio.TimerHandle | None = None
 
     def __call__(self) -> RequestHandler:
         return Connection(
@@ -131,6 +139,7 @@ class Door(web.Server):
         elif len(self._waiting) < WAITING_MAX:
             connection.hold()
             self._waiting.append(connection)
+            self._make_room_soon()
         else:
             self._counters.connections_refused += 1
             connection.force_close()
@@ -151,6 +160,20 @@ class Door(web.Server):
             following.let_in()
             self._let_in(following)
         self._count()
+
+    def _make_room_soon(self) -> None:
+        if self._alarm is None:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(limits.IDLE_S, self._make_room)
+
+    def _make_room(self) -> None:
+        """Those that keep a place and ask nothing leave it to those that wait."""
+        self._alarm = None
+        idle = [one for one in self._inside if one.idle_s() >= limits.IDLE_S]
+        for connection in idle[: len(self._waiting)]:
+            connection.force_close()
+        if self._waiting:
+            self._make_room_soon()
 
     def _let_in(self, connection: Connection) -> None:
         self._inside[connection] = None

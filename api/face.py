@@ -10,8 +10,9 @@ import re
 import secrets
 import time
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
@@ -103,17 +104,14 @@ class Face:
         self.counters.answered(operation, response.status, time.perf_counter() - started_s)
         return response
 
-    @contextmanager
-    def admitted(self, call: Call, bytes_max: int) -> Iterator[None]:
+    def room(self, call: Call, size: int) -> "Admitted":
+        """The same for so many bytes of a body that goes on."""
+        return Admitted(self, call, size)
+
+    def admitted(self, call: Call, bytes_max: int) -> "Admitted":
         """Room for one more submission, decided before its body is read."""
-        if self.closing.is_set():
-            raise Draining("the node is stopping")
         length = call.request.content_length
-        with (
-            self.pressure.one(self._caller(call)),
-            self.ledger.admit(bytes_max if length is None else min(length, bytes_max)),
-        ):
-            yield
+        return Admitted(self, call, bytes_max if length is None else min(length, bytes_max))
 
     @property
     def draining(self) -> bool:
@@ -150,9 +148,6 @@ class Face:
                 return
             await asyncio.sleep(0)
 
-    def _caller(self, call: Call) -> str:
-        return call.principal.name or call.request.remote or ""
-
     def _request_id(self, request: web.BaseRequest) -> str:
         given = request.headers.get("X-Request-Id")
         if given is not None and _REQUEST_ID.match(given):
@@ -184,6 +179,39 @@ class Face:
         if found is None or found.code in {Code.STORAGE_FAILED, Code.OUTCOME_UNKNOWN}:
             log.error("request %s: %s: %s", identity, type(error).__name__, error)
         return found or Problem(Code.INTERNAL)
+
+
+class Admitted:
+    """A context by hand: two generators more cost a submission 10 us."""
+
+    __slots__ = ("_admission", "_bytes", "_call", "_caller", "_face")
+
+    def __init__(self, face: Face, call: Call, body_bytes: int) -> None:
+        self._face = face
+        self._call = call
+        self._bytes = body_bytes
+        self._caller = ""
+
+    def __enter__(self) -> None:
+        if self._face.closing.is_set():
+            raise Draining("the node is stopping")
+        self._caller = self._call.principal.name or self._call.request.remote or ""
+        self._face.pressure.enter(self._caller)
+        try:
+            self._admission = self._face.ledger.admit(self._bytes)
+            self._admission.__enter__()
+        except BaseException:
+            self._face.pressure.leave(self._caller)
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._face.pressure.leave(self._caller)
+        self._admission.__exit__(kind, error, trace)
 
 
 def problem_response(

@@ -59,6 +59,14 @@ class Keys:
             raise Problem(Code.KEY_REUSED, detail, entry_id=str(known.entry))
         return Outcome(known.entry, meta.hlc, True)
 
+    async def submit_one(self, item: Shaped) -> Outcome:
+        if item.entry.idempotency_key is None:  # nothing to look up: most submissions
+            return _outcome(await self.ledger.submit((item.canonical,)), 0)
+        (outcome,) = await self.submit([item])
+        if isinstance(outcome, Problem):
+            raise outcome
+        return outcome
+
     async def submit(self, items: list[Shaped]) -> list[Outcome | Problem]:
         """Stores together, in order, those that are new. One outcome for each item."""
         outcomes: dict[int, Outcome | Problem] = {}

@@ -1,7 +1,5 @@
 """How much is taken on at one time: refused before a body is read, counted until it is answered."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from quipu.api import limits
@@ -18,8 +16,8 @@ class Pressure:
     total: int = 0
     by_caller: dict[str, int] = field(default_factory=dict)
 
-    @contextmanager
-    def one(self, caller: str) -> Iterator[None]:
+    def enter(self, caller: str) -> None:
+        """One more; whoever has entered leaves."""
         own = self.by_caller.get(caller, 0)
         if own >= self.per_caller_max:
             detail = f"{own} requests of this caller are under way"
@@ -29,12 +27,11 @@ class Pressure:
             raise Problem(Code.NODE_FULL, detail, retry_after_s=limits.RETRY_AFTER_S)
         self.by_caller[caller] = own + 1
         self.total += 1
-        try:
-            yield
-        finally:
-            self.total -= 1
-            left = self.by_caller[caller] - 1
-            if left:
-                self.by_caller[caller] = left
-            else:
-                del self.by_caller[caller]
+
+    def leave(self, caller: str) -> None:
+        self.total -= 1
+        left = self.by_caller[caller] - 1
+        if left:
+            self.by_caller[caller] = left
+        else:
+            del self.by_caller[caller]

@@ -224,13 +224,14 @@ def held_entry(call: Call) -> tuple[EntryId, bytes]:
 
 async def entry(call: Call) -> Response:
     identity, held = held_entry(call)
-    tag = f'"{identity}.{"m" if form_of(call).packed else "j"}"'
+    form = form_of(call)
+    tag = f'"{identity}.{"m" if form.packed else "j"}"'
     headers = {"ETag": tag, "Cache-Control": FOR_EVER, "Vary": "Accept, Authorization"}
     if call.request.headers.get("If-None-Match") in {tag, "*"}:
         return web.Response(status=304, headers=headers)
     meta = call.ledger.meta(identity.event)
     assert meta is not None
-    return call.answer(call.face.shapes.entry(identity, meta, held, form_of(call)), headers=headers)
+    return call.answer(call.face.shapes.entry(identity, meta, held, form), headers=headers)
 
 
 async def status(call: Call) -> Response:

@@ -64,6 +64,8 @@ def _begin(call: Call, query: StreamQuery) -> Cursor:
 
 
 async def stream(call: Call) -> Response:
+    if call.request.method == "HEAD":
+        raise Problem(Code.METHOD_NOT_ALLOWED, "a stream has no end and no HEAD", allow="GET")
     query = call.query(StreamQuery)
     wanted = frozenset(query.events.split(","))
     if not wanted <= KINDS:

@@ -73,9 +73,7 @@ async def submit(call: Call) -> Response:
         body = await call.read_body(limits.BODY_BYTES_MAX)
         shaped = read_entry(body, call.body_type, defaults)
         check_stream(call, shaped.entry.stream)
-        outcome = (await call.face.keys.submit([shaped]))[0]
-    if isinstance(outcome, Problem):
-        raise outcome
+        outcome = await call.face.keys.submit_one(shaped)
     reached: State = "stored"
     if wanted == "read":
         reached = await reached_state(call, outcome.id.event, timeout_ms)

@@ -64,7 +64,8 @@ async def test_idle_connection_is_closed() -> None:
         assert await reader.read() == b""
 
 
-async def test_connection_above_the_number_waits_unread() -> None:
+async def test_connection_above_the_number_waits_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quipu.api.limits.IDLE_S", 1e6)
     async with talking(Settings(port=0, ops_port=0, connections_max=2)) as api:
         counters = api.running.face.counters
         async with line(api, GET_NODE) as (one, _), line(api, GET_NODE) as (two, _):
@@ -89,6 +90,20 @@ async def test_waiting_connection_is_read_when_one_leaves() -> None:
                 await until(lambda: counters.connections_waiting == 1)
                 leaving.close()
                 assert b" 200 " in await head_of(two)
+
+
+async def test_silent_connection_leaves_its_place_to_one_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("quipu.api.limits.IDLE_S", 0.01)
+    async with (
+        talking(Settings(port=0, ops_port=0, connections_max=1)) as api,
+        line(api, GET_NODE) as (one, _),
+        line(api, GET_NODE) as (two, _),
+    ):
+        assert b" 200 " in await head_of(one)
+        assert b" 200 " in await head_of(two)
+        await one.read()  # it ends
 
 
 async def test_share_of_one_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,12 @@ async def test_stream_of_one_stream_with_status() -> None:
             assert (status.data["state"], status.data["event_id"]) == ("read", identity[:64])
 
 
+async def test_stream_has_no_head() -> None:
+    async with talking() as api:
+        reply = await api.ask("HEAD", "/v1/stream")
+        assert (reply.status, reply.headers["Allow"]) == (405, "GET")
+
+
 async def test_heartbeat() -> None:
     settings = Settings(port=0, ops_port=0, heartbeat_s=0.01)
     async with talking(settings) as api, listening(api) as sse:
