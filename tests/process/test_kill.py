@@ -1,6 +1,6 @@
 """An answered entry is durable: nodes die by kill -9 under load, and nothing is lost or doubled.
 
-kill -9 keeps the page cache: what a loss of power does is shown by the contract of the stores.
+kill -9 keeps the page cache: what a loss of power does is shown in `test_power.py`.
 `make kill-test` does the same at length.
 """
 
