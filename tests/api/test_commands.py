@@ -116,7 +116,9 @@ def test_proof_and_verify(url: str, tmp_path: Path) -> None:
     verified = quipu("verify", str(path), "--json")
     assert (verified.exit_code, json.loads(verified.stdout)["entry_id"]) == (0, identity)
     assert quipu("proof", identity, "--out", "-").stdout_bytes == path.read_bytes()
-    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    bundle = bytearray(path.read_bytes())
+    bundle[-40] ^= 1
+    path.write_bytes(bundle)
     assert quipu("verify", str(path)).exit_code == 9
     assert quipu("verify", str(tmp_path / "none")).exit_code == 2
 
