@@ -1,6 +1,7 @@
 """The HTTP faces of a node, as `quipu run` starts them."""
 
 import errno
+import os
 import ssl
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from quipu.api.tokens import TokensUnusable
 from quipu.node.exits import BadSetting, CannotStart, KeyExposed, PortTaken
 from quipu.node.secret_files import check_private
 from quipu.node.service import Ledger
-from quipu.node.settings import Settings
+from quipu.node.settings import ApiSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,7 @@ class HttpFaces:
 
 async def start_faces(ledger: Ledger, settings: Settings) -> HttpFaces:
     """Raises `CannotStart`."""
-    if settings.api.tls_key is not None and settings.api.tls_key.exists():
-        check_private(settings.api.tls_key)
+    _check_tls_files(settings.api)
     try:
         return HttpFaces(await server.serve(ledger, _api_settings(settings)))
     except server.PublicWithoutAuth as error:
@@ -43,6 +43,18 @@ async def start_faces(ledger: Ledger, settings: Settings) -> HttpFaces:
         ) from error
     except OSError as error:
         raise _cannot_listen(settings, error) from error
+
+
+def _check_tls_files(api: ApiSettings) -> None:
+    if (api.tls_certificate is None) != (api.tls_key is None):
+        raise BadSetting(
+            "a certificate and its key come together", "Set api.tls_certificate and api.tls_key."
+        )
+    for path in (api.tls_certificate, api.tls_key):
+        if path is not None and not os.access(path, os.R_OK):
+            raise BadSetting(f"cannot read {path}", "Name a PEM file that this user may read.")
+    if api.tls_key is not None:
+        check_private(api.tls_key)
 
 
 def _api_settings(settings: Settings) -> server.Settings:
@@ -66,8 +78,6 @@ def _cannot_listen(settings: Settings, error: OSError) -> CannotStart:
             f"another program listens on {addresses}",
             "Stop it, or choose others: --api-listen 127.0.0.1:9470 --ops-listen 127.0.0.1:9472",
         )
-    if error.filename is not None:
-        return BadSetting(f"cannot read {error.filename}: {error.strerror}", "Name another file.")
     return CannotStart(
         f"cannot listen on {addresses}: {error.strerror}",
         "Name an address of this machine and a port that this user may take (above 1023).",

@@ -163,3 +163,37 @@ def test_help_comes_at_once_and_every_command_has_an_example() -> None:
     assert best_s < 0.2
     for command in (("run",), ("init",), ("doctor",), ("config",), ("config", "show")):
         assert f"Example: `quipu {command[0]}" in quipu(*command, "--help").stdout
+
+
+def started(tmp_path: Path, *more: str) -> tuple[int, str]:
+    done = quipu("run", "--data-dir", str(tmp_path / "data"), *ANY_PORTS, *more)
+    return done.returncode, done.stderr
+
+
+def test_a_public_address_without_tokens(tmp_path: Path) -> None:
+    code, said = started(tmp_path, "--api-listen", "0.0.0.0:0")
+    assert (code, "--insecure" in said) == (Exit.USAGE, True)
+    with RunningCommand(tmp_path / "data", "--api-listen", "0.0.0.0:0", "--insecure") as node:
+        assert node.stop()[0] == Exit.OK
+
+
+def test_an_address_that_is_not_of_this_machine(tmp_path: Path) -> None:
+    code, said = started(tmp_path, "--ops-listen", "192.0.2.1:1")
+    assert (code, "an address of this machine" in said) == (Exit.FAILURE, True)
+
+
+def test_tokens_and_certificates_that_cannot_be_used(tmp_path: Path) -> None:
+    code, said = started(tmp_path, "--set", f"api.tokens_file={tmp_path / 'none'}")
+    assert (code, "quipu token new" in said) == (Exit.AUTH, True)
+    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    tls = ("--set", f"api.tls_certificate={certificate}", "--set", f"api.tls_key={key}")
+    code, said = started(tmp_path, *tls)
+    assert (code, f"cannot read {certificate}" in said) == (Exit.USAGE, True)
+    assert started(tmp_path, *tls[:2])[0] == Exit.USAGE, "a certificate alone"
+    certificate.write_text("no certificate")
+    key.write_text("no key")
+    key.chmod(0o644)
+    assert started(tmp_path, *tls)[0] == Exit.AUTH
+    key.chmod(0o600)
+    code, said = started(tmp_path, *tls)
+    assert (code, "belong together" in said) == (Exit.USAGE, True)

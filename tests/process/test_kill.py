@@ -1,14 +1,17 @@
 """An answered entry is durable: nodes die by kill -9 under load, and nothing is lost or doubled.
 
-kill -9 keeps the page cache: what a loss of power does is shown by the contract of the stores.
+kill -9 keeps the page cache: what a loss of power does is shown in `test_power.py`.
 `make kill-test` does the same at length.
 """
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from quipu.node import failpoints
+from tests.process.apps import Apps, missing
+from tests.process.command import WAIT_S, RunningCommand
 from tests.process.lives import START_SITES, Lives, killed_lives
 
 CHECKPOINT_SITES = ("checkpoint.sealed", "checkpoint.opened")
@@ -39,3 +42,20 @@ def test_a_crash_within_a_checkpoint_is_made_good(site: str, tmp_path: Path) -> 
         lives.live_and_die(site)
     lives.live_and_stop()
     lives.live_and_stop()
+
+
+def test_the_command_itself_keeps_what_it_acknowledged_over_http(tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+    for site in ("", "commit.durable=kill@9", "turn.committed=kill@9"):
+        with RunningCommand(tmp_path / "data", QUIPU_FAILPOINTS=site) as node:
+            assert missing(node.facts["api"], acknowledged) == []
+            apps = Apps(node.facts["api"])
+            if not site:
+                assert apps.enough.wait(WAIT_S)
+                node.process.kill()
+            assert node.process.wait(WAIT_S) == -signal.SIGKILL
+            apps.end()
+            acknowledged += apps.acknowledged
+    with RunningCommand(tmp_path / "data") as node:
+        assert missing(node.facts["api"], acknowledged) == []
+    assert acknowledged
