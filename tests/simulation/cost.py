@@ -12,7 +12,7 @@ from tests.simulation.network import Traffic
 from tests.simulation.node import SimNode
 from tests.simulation.world import World
 
-EVENT, INV = 1, 2  # tags of the messages
+EVENT, INV, ANSWER = 1, 2, 5  # tags of the messages
 START_MS = 4_000
 SETTLE_MS = 8_000
 IDLE_PERIODS = 3
@@ -25,7 +25,7 @@ class Cost:
     members: int
     observers: int
     events: int
-    event_ratio: float  # event bytes sent / ((n - 1) x encoded bytes of the distinct events)
+    event_ratio: float  # bytes in events and answers / (receivers x encoded distinct events)
     turns: int  # in which something was submitted, over all members
     invs_a_turn: float
     idle_bytes: float  # a peer and sync period
@@ -58,6 +58,7 @@ def _figures(world: World, members: int, observers: int) -> Cost:
     events = [known.event for known in world.record.events.values()]
     sent = world.network.traffic
     encoded = sum(event.size for event in events)
+    event_bytes = sent.sizes.get(EVENT, 0) + sent.sizes.get(ANSWER, 0)
     world.network.traffic = Traffic()
     links = sum(1 for node in world.nodes for _ in world.neighbours(node))
     world.run_ms(IDLE_PERIODS * limits.SYNC_INTERVAL_MS)
@@ -65,7 +66,7 @@ def _figures(world: World, members: int, observers: int) -> Cost:
         members=members,
         observers=observers,
         events=len(events),
-        event_ratio=sent.sizes.get(EVENT, 0) / ((members - 1) * encoded),
+        event_ratio=event_bytes / ((members + observers - 1) * encoded),
         turns=len(events),
         invs_a_turn=sent.messages.get(INV, 0) / max(1, len(events)),
         idle_bytes=world.network.traffic.total_bytes / (links * IDLE_PERIODS),
@@ -76,7 +77,7 @@ SHAPES = ((3, 0), (10, 0), (32, 0), (32, 68))
 
 
 def table(shapes: tuple[tuple[int, int], ...] = SHAPES) -> list[str]:
-    heads = ["members", "observers", "events", "event bytes / ((n-1) x encoded)"]
+    heads = ["members", "observers", "events", "event bytes / (receivers x encoded)"]
     heads += ["Inv messages an event", "n x (n + observers)", "idle bytes a peer and period"]
     lines = [f"| {' | '.join(heads)} |", "|" + " ---: |" * len(heads)]
     for members, observers in shapes:
