@@ -325,5 +325,5 @@ class Judge:
         if reason in HARD_REASONS and peer in self.signers.by_key:
             sender = self.signers.by_key[peer].node
             raise self._broken(
-                Property.HONEST_UNPROVEN, f"{node} refuses {sender}: {reason}: {detail}"
+                Property.HONEST_TAKEN, f"{node} refuses {sender}: {reason}: {detail}"
             )

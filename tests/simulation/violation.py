@@ -11,7 +11,6 @@ class Property(StrEnum):
     READ_CERTIFIED = "read-certified"  # author's and MAX_CONFIRMS others' receipts of one epoch
     READ_STAYS = "read-stays"
     RECEIPT_TRUE = "receipt-true"  # who signs "held" holds it durably, and knows it due
-    RECEIPT_KEPT = "receipt-kept"  # a receipt said is a receipt kept
     DURABLE_FIRST = "durable-first"  # no message names what a restart would not find
     AUTHOR_ONE_ID = "author-one-id-per-slot"
     SIGNER_ONE_ID = "signer-one-id-per-slot"
@@ -19,6 +18,7 @@ class Property(StrEnum):
     ONE_BRANCH_READ = "one-branch-read"
     CONVICTED_UNSIGNED = "convicted-not-signed"  # nothing new for an author proven to lie
     HONEST_UNPROVEN = "honest-not-convicted"
+    HONEST_TAKEN = "honest-not-refused"  # what honest nodes say is never ill-formed
     BOUNDS = "bounds"
     WAITING_WAITS = "waiting-waits"  # what waits for ancestors lacks one
     MESSAGE_LIMITS = "message-limits"
