@@ -20,7 +20,7 @@ def commit_now() -> str:
 def note_figure(command: str, figure: str, value: float | str) -> None:
     is_new = not FIGURES_PATH.exists()
     with FIGURES_PATH.open("a", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
+        rows = csv.writer(file, lineterminator="\n")
         if is_new:
             rows.writerow(COLUMNS)
         shown = f"{value:.4g}" if isinstance(value, float) else value
