@@ -18,6 +18,8 @@ from pathlib import Path
 
 import lmdb
 
+from bench.figures import note_figure
+from bench.lock import one_benchmark_at_a_time
 from quipu.ledger import merkle, signing
 from quipu.ledger.canonical import encode
 from quipu.ledger.effects import AppendFeed, Durable, PutBranch, StoreEvent
@@ -130,7 +132,7 @@ def forget_pages(file: Path) -> None:
         os.close(fd)
 
 
-def compare_starts(directory: Path, counts: list[int]) -> bool:
+def compare_starts(directory: Path, counts: list[int], note: bool) -> bool:
     print(f"start: open, saved(), first reads; median of {RUNS} runs")
     bests: list[tuple[float, float]] = []  # of a busy machine only the best run says much
     longest = 0.0
@@ -141,6 +143,8 @@ def compare_starts(directory: Path, counts: list[int]) -> bool:
         times = [start_ms(path, cold=False) for _ in range(RUNS)]
         colds = [start_ms(path, cold=True) for _ in range(RUNS)]
         bests.append((min(times), min(colds)))
+        if note:
+            note_figure("bench.store_start", f"ms to start, {count} events, cold", min(colds))
         longest = max(longest, *times, *colds)
         print(
             f"  {count:>10,} events {size:>8,.0f} MiB: {statistics.median(times):7.2f} ms"
@@ -211,10 +215,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.store_start", description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--directory", type=Path, help="where to make the stores")
+    parser.add_argument("--note", action="store_true", help="append to docs/figures.csv")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="quipu-bench-", dir=options.directory) as made:
-        compare_turns(Path(made))
-        fine = compare_starts(Path(made), sorted(options.events))
+    made = tempfile.TemporaryDirectory(prefix="quipu-bench-", dir=options.directory)
+    with one_benchmark_at_a_time(), made as folder:
+        compare_turns(Path(folder))
+        fine = compare_starts(Path(folder), sorted(options.events), options.note)
     return 0 if fine else 1
 
 
