@@ -18,7 +18,9 @@ from tests.process.command import WAIT_S, RunningCommand
 HEAD = struct.Struct("=QQ")
 COMPILER = shutil.which("cc")
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="a C compiler makes the failing disk")
+pytestmark = pytest.mark.skipif(
+    COMPILER is None, reason="a C compiler makes the failing disk: apt-get install -y gcc"
+)
 
 
 @pytest.fixture(scope="module")
