@@ -18,6 +18,7 @@ from aiohttp import web
 from quipu.api import limits
 from quipu.api.connections import Door
 from quipu.api.counters import Counters
+from quipu.api.express import Express, ExpressConnection
 from quipu.api.face import Face
 from quipu.api.openapi import document
 from quipu.api.routes import Routes
@@ -71,7 +72,12 @@ async def serve(ledger: Ledger, settings: Settings) -> Running:
     sites: list[web.TCPSite] = []
 
     async def listen(routes: Routes, counters: Counters, host: str, port: int) -> int:
-        door = Door(partial(face.serve, routes), settings, counters)
+        door = Door(
+            partial(face.serve, routes),
+            settings,
+            counters,
+            partial(ExpressConnection, Express(face)) if routes is face.routes else None,
+        )
         runner = web.ServerRunner(door, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         runners.append(runner)

@@ -30,6 +30,7 @@ from quipu.node.service import (
     MemberRow,
     Metrics,
     News,
+    NotTaken,
     Overloaded,
     Stored,
     Subscription,
@@ -89,8 +90,13 @@ class RunningLedger:
     def admit(self, body_bytes: int) -> AbstractContextManager[None]:
         return self.inbox.admit(body_bytes)
 
-    async def submit(self, entries: Sequence[bytes]) -> Stored:
-        return await self.inbox.submit(entries)
+    def submit(self, entries: Sequence[bytes]) -> asyncio.Future[Stored]:
+        try:
+            return self.inbox.submit(entries)
+        except NotTaken as refused:
+            answer: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
+            answer.set_exception(refused)
+            return answer
 
     def check(self, entries: Sequence[bytes]) -> None:
         self.inbox.check()
@@ -143,6 +149,9 @@ class RunningLedger:
 
     def entry(self, event_id: EventId, index: int) -> bytes | None:
         return self.machine.store.entry(event_id, index)
+
+    def placed_entry(self, event_id: EventId, index: int) -> tuple[EventMeta, bytes] | None:
+        return self.machine.store.placed_entry(event_id, index)
 
     def meta(self, event_id: EventId) -> EventMeta | None:
         return self.machine.store.meta(event_id)

@@ -185,6 +185,12 @@ class LmdbStore:
             stored = self._stored(txn, identity)
             return None if stored is None else stored.entry(index)
 
+    def placed_entry(self, identity: EventId, index: int) -> tuple[EventMeta, bytes] | None:
+        with self._snapshot as txn:
+            stored = self._stored(txn, identity)
+            entry = None if stored is None else stored.entry(index)
+            return None if stored is None or entry is None else (stored.meta(), entry)
+
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         scope = keyed.scope_hash(submitter, stream, key)
         found: list[tuple[EventId, int]] = []

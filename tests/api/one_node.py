@@ -286,6 +286,11 @@ class OneNode:
             raise self.read_fault
         return self.store.entry(event_id, index)
 
+    def placed_entry(self, event_id: EventId, index: int) -> tuple[EventMeta, bytes] | None:
+        if self.read_fault is not None:
+            raise self.read_fault
+        return self.store.placed_entry(event_id, index)
+
     def meta(self, event_id: EventId) -> EventMeta | None:
         return self.store.meta(event_id)
 
