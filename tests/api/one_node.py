@@ -106,12 +106,14 @@ class Said:
 class OneNode:
     """Member n1 of `size` members; with more than one nothing becomes Read."""
 
-    def __init__(self, size: int = 1) -> None:
+    def __init__(self, size: int = 1, erasable: Sequence[str] = ()) -> None:
         self.key: KeyPair = key_of("n1")
         founders = [
             Founder(key_of(f"n{i}").node_id, f"n{i}", ["member"]) for i in range(1, size + 1)
         ]
-        self.genesis = encode(Genesis(1, "tests", CREATED_MS, "majority", founders, bytes(16)))
+        self.genesis = encode(
+            Genesis(1, "tests", CREATED_MS, "majority", founders, bytes(16), list(erasable))
+        )
         self.cluster_id = cluster_id_of(self.genesis)
         self.store = MemoryStore(Owner(self.cluster_id, self.key.node_id))
         config = CoreConfig(self.key, self.genesis, 7)
