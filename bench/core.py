@@ -74,7 +74,7 @@ class Pair:
     def __init__(self, folder: Path, folders: tuple[Path, ...] = ()) -> None:
         keys = [signing.KeyPair.from_seed(bytes([number]) * 32) for number in (1, 2)]
         founders = [Founder(key.node_id, f"n{i}", []) for i, key in enumerate(keys, start=1)]
-        genesis = encode(Genesis(1, "bench", START_MS, "majority", founders, bytes(16)))
+        genesis = encode(Genesis(1, "bench", START_MS, "majority", founders, bytes(16), []))
         self.now_ms = 0
         self.members: dict[NodeId, Member] = {}
         for key, place in zip(keys, folders or (folder, folder), strict=True):

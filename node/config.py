@@ -160,6 +160,8 @@ def parse_value(kind: Any, given: object) -> Any:
         if isinstance(given, bool) or not (isinstance(given, int) or str(given).isdigit()):
             raise ValueError("a whole number")
         return int(str(given))
+    if get_origin(kind) is tuple:
+        return _parse_names(given)
     if not isinstance(given, str) or not given:
         raise ValueError("a text")
     if kind is Address:
@@ -173,6 +175,13 @@ def _parse_bool(given: object) -> bool:
     if given in ("true", "false"):
         return given == "true"
     raise ValueError("true or false")
+
+
+def _parse_names(given: object) -> tuple[str, ...]:
+    names = given.split(",") if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("names with commas between, or a list of texts")
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def parse_address(text: str) -> Address:
@@ -192,5 +201,7 @@ def shown(value: object) -> str:
             return "true" if value else "false"
         case int():
             return str(value)
+        case tuple() if not isinstance(value, Address):
+            return f'"{",".join(value)}"'
         case _:
             return f'"{value}"'

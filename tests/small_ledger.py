@@ -60,7 +60,7 @@ class SmallLedger:
         founders = [
             Founder(key_of(f"n{i}").node_id, f"n{i}", ["member"]) for i in range(1, members + 1)
         ]
-        self.genesis = encode(Genesis(1, name, START_MS, policy, founders, bytes(range(16))))
+        self.genesis = encode(Genesis(1, name, START_MS, policy, founders, bytes(range(16)), []))
         self.cluster_id = cluster_id_of(self.genesis)
         self.epochs = Epochs.from_genesis(self.genesis)
         self.documents: list[tuple[bytes, tuple[bytes, ...]]] = []
