@@ -17,7 +17,6 @@ from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE, HttpVersion11, RawRequestMessage
 from multidict import CIMultiDictProxy
 
-from quipu.api import limits
 from quipu.api.calls import Call, Endpoint, Reply, refuse_encoded, too_large
 from quipu.api.connections import Connection
 from quipu.api.face import Admitted, Face, problem_reply
@@ -104,12 +103,13 @@ class _Going:
     def submit(self, call: Call, body: bytes) -> None:
         self._call = call
         defaults = defaults_of(call, None)
-        self._admitted = self._face.admitted(call, limits.BODY_BYTES_MAX)
+        bytes_max = self._face.settings.body_bytes_max
+        self._admitted = self._face.admitted(call, bytes_max)
         self._admitted.__enter__()
         try:
             refuse_encoded(call.request)
-            if len(body) > limits.BODY_BYTES_MAX:
-                raise too_large(len(body), limits.BODY_BYTES_MAX)
+            if len(body) > bytes_max:
+                raise too_large(len(body), bytes_max)
             begin(call, body, defaults).add_done_callback(self._landed)
         except BaseException:
             self._admitted.__exit__(None, None, None)
