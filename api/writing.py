@@ -5,11 +5,12 @@ import asyncio
 import msgspec
 
 from quipu.api import limits
-from quipu.api.bodies import Defaults, Shaped, StreamName, read_entry
+from quipu.api.bodies import JSON, Defaults, Shaped, StreamName, read_entry
 from quipu.api.calls import Call, Reply, Response
 from quipu.api.codes import Code
 from quipu.api.idempotency import Outcome, outcome_of
 from quipu.api.models import Receipt, State, Verdict
+from quipu.api.plain import plain_entry
 from quipu.api.problems import Problem, at
 from quipu.api.shaping import media_type, state
 from quipu.api.times import NotADuration, duration_ms, duration_text, hlc_text
@@ -84,6 +85,10 @@ def begin(
     call: Call, body: bytes, defaults: Defaults
 ) -> "asyncio.Future[Stored] | asyncio.Future[Outcome]":
     """One entry on its way to the disk."""
+    if call.body_type == JSON:
+        plain = plain_entry(body, defaults, call.principal)
+        if plain is not None:
+            return asyncio.ensure_future(call.ledger.submit((plain,)))
     shaped = read_entry(body, call.body_type, defaults)
     check_stream(call, shaped.entry.stream)
     return call.face.keys.begin(shaped)
