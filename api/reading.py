@@ -210,9 +210,9 @@ class Held(NamedTuple):
 def held_entry(call: Call) -> Held:
     """The entry that the path names, where the caller may see it."""
     identity = read_entry_id(call.argument)
-    found = call.ledger.placed_entry(identity.event, identity.index)
-    if found is not None:
-        meta, entry = found[0], decode_entry(found[1])
+    found = call.ledger.entries(identity.event, identity.index, 1)
+    if found is not None and found[1]:
+        meta, entry = found[0], decode_entry(found[1][0])
         allowed = call.principal.streams(ENTRIES_READ)
         if allowed is None or entry.stream in allowed:
             return Held(identity, meta, entry)

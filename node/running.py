@@ -151,8 +151,10 @@ class RunningLedger:
     def entry(self, event_id: EventId, index: int) -> bytes | None:
         return self.machine.store.entry(event_id, index)
 
-    def placed_entry(self, event_id: EventId, index: int) -> tuple[EventMeta, bytes] | None:
-        return self.machine.store.placed_entry(event_id, index)
+    def entries(
+        self, event_id: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        return self.machine.store.entries(event_id, first, count)
 
     def meta(self, event_id: EventId) -> EventMeta | None:
         return self.machine.store.meta(event_id)

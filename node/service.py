@@ -315,8 +315,10 @@ class Ledger(Protocol):
     def entry(self, event_id: EventId, index: int) -> bytes | None:
         """The canonical bytes of one entry, checked against its leaf."""
 
-    def placed_entry(self, event_id: EventId, index: int) -> tuple[EventMeta, bytes] | None:
-        """The same, with the place of its event."""
+    def entries(
+        self, event_id: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        """The place of an event, and those of so many of its entries that there are."""
 
     def meta(self, event_id: EventId) -> EventMeta | None: ...
 

@@ -245,9 +245,13 @@ class MemoryStore:
         entries = _bodies.decode(stored.event.body)
         return entries[index] if 0 <= index < len(entries) else None
 
-    def placed_entry(self, identity: EventId, index: int) -> tuple[EventMeta, bytes] | None:
-        meta, entry = self.meta(identity), self.entry(identity, index)
-        return None if meta is None or entry is None else (meta, entry)
+    def entries(
+        self, identity: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        stored = self._open().events.get(identity)
+        if stored is None:
+            return None
+        return stored.meta, _bodies.decode(stored.event.body)[first : first + count]
 
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         tables = self._open()

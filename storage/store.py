@@ -85,8 +85,10 @@ class Store(History, Protocol):
     def entry(self, identity: EventId, index: int) -> bytes | None:
         """The canonical bytes of one entry, checked against its leaf."""
 
-    def placed_entry(self, identity: EventId, index: int) -> tuple[EventMeta, bytes] | None:
-        """The same, with the place of its event."""
+    def entries(
+        self, identity: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        """The place of an event, and those of so many of its entries that there are."""
 
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         """The entries submitted under an idempotency key, in the order of their slots."""
