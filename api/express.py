@@ -17,16 +17,21 @@ from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE, HttpVersion11, RawRequestMessage
 from multidict import CIMultiDictProxy
 
+from quipu.api import limits
+from quipu.api.callers import is_trusted
 from quipu.api.calls import Call, Endpoint, Reply, refuse_encoded, too_large
+from quipu.api.codes import Code
 from quipu.api.connections import Connection
 from quipu.api.face import Admitted, Face, problem_reply
 from quipu.api.idempotency import Outcome, outcome_of
+from quipu.api.problems import Problem
 from quipu.api.reading import entry_reply
 from quipu.api.writing import begin, defaults_of, stored_receipt
 from quipu.node.service import Stored
 
 _SUBMIT = "/v1/entries"
 _GET = re.compile(r"/v1/entries/([0-9a-f]{64}:[0-9]{1,5})", re.ASCII)
+_OVERLOAD = frozenset({Code.NODE_FULL, Code.TOO_MANY_REQUESTS})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -101,6 +106,9 @@ class _Going:
         self.identity = identity
 
     def submit(self, call: Call, body: bytes) -> None:
+        if self._connection.is_early():
+            detail = "this was sent before the Retry-After of the answer before was over"
+            raise Problem(Code.TOO_MANY_REQUESTS, detail, retry_after_s=limits.RETRY_AFTER_S)
         self._call = call
         defaults = defaults_of(call, None)
         bytes_max = self._face.settings.body_bytes_max
@@ -123,7 +131,10 @@ class _Going:
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        self.answer(problem_reply(self._face.explained(error, self.identity), self.identity))
+        found = self._face.explained(error, self.identity)
+        self.answer(problem_reply(found, self.identity))
+        if found.code in _OVERLOAD:
+            self._connection.rest(found.retry_after_s)
 
     def answer(self, reply: Reply) -> None:
         self._face.ended()
@@ -147,13 +158,40 @@ def wire(reply: Reply, identity: str) -> bytes:
 class ExpressConnection(Connection):
     """Invariant: while one of the two is under way, aiohttp's own loop gets no message."""
 
-    __slots__ = ("_express", "_is_out")
+    __slots__ = ("_alarm", "_express", "_is_out", "_rested_s")
 
     def __init__(self, express: Express, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self._express = express
         self._is_out = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._rested_s = -limits.EARLY_S  # when its last rest was over
 
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        super().connection_lost(exc)
+
+    # --- overload -------------------------------------------------------------------------------
+    def rest(self, retry_after_s: float) -> None:
+        """It was told to come back later, and is not read until nearly then: a caller that asks
+        on and on costs the node one refusal a second. A proxy's connection carries many callers."""
+        if is_trusted(self._address, self._express.face.settings.trusted_proxies):
+            return
+        if self.transport is not None and self._alarm is None:
+            self.hold()
+            self._alarm = self._loop.call_later(limits.REST_SHARE * retry_after_s, self._wake)
+
+    def _wake(self) -> None:
+        self._alarm = None
+        self._rested_s = self._loop.time()
+        self.let_in()
+
+    def is_early(self) -> bool:
+        """What is read right after a rest has waited, and was sent too soon."""
+        return self._loop.time() - self._rested_s < limits.EARLY_S
+
+    # --- requests -------------------------------------------------------------------------------
     def data_received(self, data: bytes) -> None:
         # Without its waiter aiohttp parses, queues what has come and wakes nobody.
         waiter, self._waiter = self._waiter, None

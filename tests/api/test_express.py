@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from quipu.api import limits
 from quipu.api.express import Express
 from quipu.api.server import Settings
 from quipu.api.tokens import ENTRIES_WRITE, new_token
@@ -234,3 +236,49 @@ async def test_silence_counts_from_the_last_answer_and_not_while_one_is_under_wa
         node.paused.set()
         assert (await asked.answer())[0] == 201
         assert await asked.reader.read() == b""  # closed for its silence, at last
+
+
+def _has(node: OneNode, submissions: int) -> bool:
+    return node.submissions == submissions
+
+
+async def test_a_burst_is_queued_and_a_flood_is_refused() -> None:
+    node = OneNode()
+    node.paused = asyncio.Event()
+    now_s = 100.0
+    async with talking(FREE, node) as api, AsyncExitStack() as stack:
+        pressure = api.running.face.pressure
+        pressure.standing_max, pressure.clock = 2, lambda: now_s
+        lines = [await stack.enter_async_context(line(api)) for _ in range(5)]
+        for count, asked in enumerate(lines[:4], start=1):  # a burst goes beyond the bound
+            asked.write(post())
+            await until(partial(_has, node, count))
+        now_s += limits.BURST_S
+        status, headers, body = await lines[4].ask(post())
+        assert (status, json.loads(body)["code"]) == (503, "node-full")
+        assert headers["retry-after"] == "1"
+        assert node.submissions == 4
+        node.paused.set()
+        assert [(await asked.answer())[0] for asked in lines[:4]] == [201] * 4
+        now_s += limits.CALM_S + 1
+        assert pressure.total == 0
+        assert (await lines[0].ask(post()))[0] == 201
+
+
+async def test_one_that_does_not_wait_is_not_read_and_refused_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "REST_SHARE", 0.1)
+    monkeypatch.setattr(limits, "EARLY_S", 0.1)
+    async with talking() as api, line(api) as asked:
+        pressure = api.running.face.pressure
+        pressure.in_flight_max = 0
+        assert (await asked.ask(post()))[0] == 503
+        pressure.in_flight_max = 100
+        begun = asyncio.get_running_loop().time()
+        status, _, body = await asked.ask(post())
+        assert asyncio.get_running_loop().time() - begun > 0.05
+        assert (status, json.loads(body)["code"]) == (429, "too-many-requests")
+        ends = asyncio.get_running_loop().time() + 0.4
+        await until(lambda: asyncio.get_running_loop().time() > ends)
+        assert (await asked.ask(post()))[0] == 201
