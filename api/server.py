@@ -44,6 +44,13 @@ class Running:
     watch: "asyncio.Task[None] | None" = None
     _stopped: bool = field(default=False)
 
+    def abort(self) -> None:
+        """As when the process ends by force: connections break, and nobody is told why."""
+        for runner in self._runners:
+            for connection in runner.server.connections if runner.server is not None else ():
+                if connection.transport is not None:
+                    connection.transport.abort()
+
     async def stop(self, drain_s: float = limits.DRAIN_S) -> None:
         """Takes nothing new, says goodbye to streams, finishes what is under way."""
         if self._stopped:

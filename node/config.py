@@ -19,7 +19,13 @@ from quipu.node.settings import Address, Settings
 PREFIX = "QUIPU_"
 FILE_VARIABLE = "QUIPU_CONFIG"
 # Read elsewhere: they are no settings of a node.
-OTHER_VARIABLES = frozenset({FILE_VARIABLE, failpoints.VARIABLE, "QUIPU_TOKEN", "QUIPU_NODES"})
+OTHER_VARIABLES = frozenset(
+    {
+        FILE_VARIABLE,
+        failpoints.VARIABLE,
+        *("QUIPU_URL", "QUIPU_OPS_URL", "QUIPU_TOKEN_FILE", "QUIPU_CA_FILE"),  # of commands
+    }
+)
 PORT_MAX = (1 << 16) - 1
 
 
