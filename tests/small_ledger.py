@@ -193,6 +193,10 @@ class SmallLedger:
     def event(self, identity: EventId) -> SignedEvent | None:
         return self.events.get(identity)
 
+    def run(self, first: Slot, last: Seq) -> Iterable[tuple[Slot, SignedEvent]]:
+        slots = (first._replace(seq=Seq(seq)) for seq in range(first.seq, last + 1))
+        return [(slot, self.events[self.slots[slot]]) for slot in slots if slot in self.slots]
+
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self.invs.get(signer_no, {}).get(number)
 
