@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from quipu.api.server import Running, serve
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
-from quipu.cli.main import app
+from quipu.cli.main import app, show_help
 from quipu.client import transport
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE
@@ -230,6 +230,19 @@ def test_every_command_has_an_example(command: tuple[str, ...]) -> None:
     assert shown.exit_code == 0
     text = " ".join(shown.stdout.split())
     assert f"Example: `quipu {' '.join(command)}" in text
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_help_at_once_is_what_parsing_would_show(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--help", "-h"):
+        assert show_help([*command, option])
+        shown = capsys.readouterr().out
+        parsed = CliRunner().invoke(app, [*command, option], prog_name="quipu").stdout
+        assert shown.split() == parsed.split()  # the runner has a width of its own
+    assert not show_help([*command])
+    assert not show_help([*command, "more", "--help"])
 
 
 def test_help_imports_nothing_heavy() -> None:
