@@ -114,8 +114,15 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    _load(context, settings)
     return context
+
+
+def _load(context: ssl.SSLContext, settings: Settings) -> None:
+    """Tried elsewhere first: a pair that does not match would leave the context without a key."""
+    assert settings.tls_certificate is not None
+    for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
+        one.load_cert_chain(settings.tls_certificate, settings.tls_key)
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:
@@ -135,8 +142,7 @@ async def _reload(context: ssl.SSLContext, settings: Settings) -> None:
             now = tuple(map(_stamp, files))
             if now == seen:
                 continue
-            assert settings.tls_certificate is not None
-            context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+            _load(context, settings)
             seen = now
             log.info("the certificate was read again")
         except (OSError, ssl.SSLError) as error:

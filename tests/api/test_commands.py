@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from quipu.api.codes import KINDS, Code
 from quipu.api.server import Running, serve
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
 from quipu.cli.main import app, show_help
 from quipu.client import transport
+from tests import tree
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE
 
@@ -208,6 +210,15 @@ def test_errors_lookup(tmp_path: Path) -> None:
     wrong = quipu("errors", "lookup", "key-resued")
     assert wrong.exit_code == 4
     assert "is it key-reused?" in wrong.stderr
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_is_looked_up(code: Code) -> None:
+    shown = json.loads(quipu("errors", "lookup", code, "--json").stdout)
+    kind = KINDS[code]
+    assert (shown["code"], shown["status"]) == (code, kind.status)
+    assert (shown["meaning"], shown["what to do"]) == (kind.meaning, kind.remedy)
+    assert f"\n## {code}\n" in tree.read("docs/problems.md")
 
 
 COMMANDS = re.compile(r"^  ([a-z]+)  ", re.MULTILINE)
