@@ -146,6 +146,10 @@ def test_waited_and_not_there_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         done = quipu("submit", "1", "--wait", "read", "--timeout", "0.01", "--json")
         assert (done.exit_code, json.loads(done.stdout)["state"]) == (8, "stored")
         identity = json.loads(done.stdout)["id"]
+        assert told("list") == []
+        (listed,) = json.loads(quipu("list", "--unread", "--json").stdout)
+        assert listed["id"] == identity
+        assert quipu("list", "--unread", "--newest").exit_code == 5
         assert quipu("status", identity, "--wait", "0.01").exit_code == 8
         assert quipu("proof", identity, "--out", str(tmp_path / "p")).exit_code == 8
         explained = quipu("explain", identity)
