@@ -106,6 +106,15 @@ async def test_heartbeat() -> None:
         assert (await sse.of("heartbeat")).data is None
 
 
+async def test_stream_of_a_caller_that_left_ends_at_once() -> None:
+    settings = Settings(port=0, ops_port=0, heartbeat_s=3_600)
+    async with talking(settings) as api:
+        async with listening(api):
+            await until(lambda: api.node.listeners == 1)
+        await until(lambda: api.node.listeners == 0)
+        assert api.running.face.streams_open == 0
+
+
 async def test_ndjson_stream() -> None:
     settings = Settings(port=0, ops_port=0, heartbeat_s=0.01)
     async with talking(settings) as api:
