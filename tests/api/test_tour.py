@@ -6,6 +6,7 @@ that target, in a directory of the test.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,16 @@ PAGE = "docs/tour.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 READY = "the next start has the data"
 END = "--- end of block"
+# For a machine that has none: what the page asks of it.
+CURL = f"""#!{sys.executable}
+import sys
+from urllib.request import Request, urlopen
+
+silent, url, *options = sys.argv[1:]
+given = dict(zip(options[::2], options[1::2]))
+headers = dict(h.split(": ") for f, h in zip(options[::2], options[1::2]) if f == "-H")
+print(urlopen(Request(url, given["-d"].encode(), headers)).read().decode(), end="")
+"""
 API_PORT, OPS_PORT = "8470", "8472"
 RUN_S = 60.0
 
@@ -50,6 +61,8 @@ class Terminals:
         self.folder = folder
         self.ports = {name: str(free_port()) for name in (API_PORT, OPS_PORT)}
         (folder / ".venv").symlink_to(sys.prefix)
+        if shutil.which("curl", path=os.defpath) is None:
+            write_program(folder / "curl", CURL)
         self.node: subprocess.Popen[str] | None = None
         url = "http://127.0.0.1:"
         self.environment = environment(
@@ -61,7 +74,7 @@ class Terminals:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env=self.environment | {"PATH": os.defpath},
+            env=self.environment | {"PATH": f"{os.defpath}:{folder}"},
             text=True,
         )
 
@@ -139,6 +152,11 @@ class Terminals:
         self.shell.communicate()
 
 
+def write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
 def free_port() -> int:
     """The page names the port of its node beforehand, so this has to, too."""
     with socket() as probe:
@@ -171,6 +189,8 @@ def test_the_page_has_what_a_tour_needs() -> None:
     ):
         assert step in code, step
     assert code.count("make run") == 2
+    assert "run: install" in tree.read("Makefile")
+    assert "\n\t@exec $(BIN)/quipu run $(RUN)\n" in tree.read("Makefile"), "what is started here"
 
 
 def test_what_is_compared_is_strict() -> None:
