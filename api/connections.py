@@ -26,13 +26,14 @@ WAITING_MAX = 4_096  # connections accepted and not read; beyond, they are close
 class Connection(RequestHandler):
     """Invariant: it is counted by its door from `connection_made` to `connection_lost`."""
 
-    __slots__ = ("_address", "_deadline", "_door")
+    __slots__ = ("_address", "_deadline", "_door", "_gone")
 
     def __init__(self, door: "Door", loop: asyncio.AbstractEventLoop, **options: Any) -> None:
         super().__init__(door, loop=loop, **options)
         self._door = door
         self._address = ""
         self._deadline: asyncio.TimerHandle | None = None
+        self._gone: asyncio.Event | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -43,8 +44,17 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+        if self._gone is not None:
+            self._gone.set()
         self._door.leave(self, self._address)
         super().connection_lost(exc)
+
+    async def gone(self) -> None:
+        """Returns when the caller has closed the connection: aiohttp tells a handler only when it
+        writes."""
+        if self.transport is not None:
+            self._gone = self._gone or asyncio.Event()
+            await self._gone.wait()
 
     def begin(self, first_header_s: float) -> None:
         """From now on it is read, and has that long for its first header."""

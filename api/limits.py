@@ -43,6 +43,7 @@ PAGE_DEFAULT = 100  # items of a page when nothing is said
 PAGE_MAX = 1_000  # items of a page; 1 MiB of typical entries
 PAGE_BYTES_MAX = 8 * MIB  # a page ends early here, whatever it holds
 PAGE_SCANNED_MAX = 10_000  # entries looked at for one page of a narrow filter
+SEEK_EVENTS_MAX = 100_000  # looked back at for a cursor of another node: 1 s, in many turns
 FILTER_BYTES_MAX = 256  # value of one filter
 ANCESTORS_DEFAULT = 1  # depth when nothing is said
 ANCESTORS_DEPTH_MAX = 64  # steps back in the DAG in one answer

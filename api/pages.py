@@ -53,7 +53,8 @@ async def seek(ledger: Ledger, cursor: Cursor) -> None:
     """Puts a cursor of another node to where this feed first holds something that is new to it.
 
     From the end backwards, until all that is new has been passed: the way is as long as what is
-    still to be given, whatever the length of the feed.
+    still to be given, whatever the length of the feed. Where that is too far, pages skip what is
+    covered from the start on.
     """
     if not cursor.by_vector or cursor.number:
         return
@@ -63,7 +64,8 @@ async def seek(ledger: Ledger, cursor: Cursor) -> None:
         for row in ledger.frontier()
     )
     number = ledger.feed_number
-    while new > 0 and number > 0:
+    lowest = max(0, number - limits.SEEK_EVENTS_MAX)
+    while new > 0 and number > lowest:
         first = max(0, number - FEED_STEP)
         for place, identity in reversed(ledger.feed(first, number - first)):
             meta = ledger.meta(identity)
@@ -73,7 +75,7 @@ async def seek(ledger: Ledger, cursor: Cursor) -> None:
             if new <= 0:
                 break
         await asyncio.sleep(0)  # a long way takes many turns of the loop
-    cursor.number = number
+    cursor.number = 0 if new > 0 else number
 
 
 class Room:

@@ -45,6 +45,13 @@ class Running:
     watch: "asyncio.Task[None] | None" = None
     _stopped: bool = field(default=False)
 
+    def abort(self) -> None:
+        """As when the process ends by force: connections break, and nobody is told why."""
+        for runner in self._runners:
+            for connection in runner.server.connections if runner.server is not None else ():
+                if connection.transport is not None:
+                    connection.transport.abort()
+
     async def stop(self, drain_s: float = limits.DRAIN_S) -> None:
         """Takes nothing new, says goodbye to streams, finishes what is under way."""
         if self._stopped:
@@ -113,8 +120,15 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    _load(context, settings)
     return context
+
+
+def _load(context: ssl.SSLContext, settings: Settings) -> None:
+    """Tried elsewhere first: a pair that does not match would leave the context without a key."""
+    assert settings.tls_certificate is not None
+    for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
+        one.load_cert_chain(settings.tls_certificate, settings.tls_key)
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:
@@ -134,8 +148,7 @@ async def _reload(context: ssl.SSLContext, settings: Settings) -> None:
             now = tuple(map(_stamp, files))
             if now == seen:
                 continue
-            assert settings.tls_certificate is not None
-            context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+            _load(context, settings)
             seen = now
             log.info("the certificate was read again")
         except (OSError, ssl.SSLError) as error:

@@ -6,7 +6,7 @@ in the feed: GET /v1/entries with its `after` gives it again.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from quipu.api import limits
 from quipu.api.bodies import NDJSON, StreamName
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
+from quipu.api.connections import Connection
 from quipu.api.cursors import Cursor, read_cursor
 from quipu.api.face import Face
 from quipu.api.models import StreamItem
@@ -132,7 +133,9 @@ class _Told:
             await self._write_page(response, page)
 
     async def _listen(self, response: web.StreamResponse, news: Subscription) -> None:
-        async for item in _with_heartbeats(news, self.call.face):
+        protocol = self.call.request.protocol
+        assert isinstance(protocol, Connection)
+        async for item in _with_heartbeats(news, self.call.face, protocol.gone()):
             match item:
                 case None:
                     beat = b": heartbeat\n\n" if self.as_sse else self._line(_HEARTBEAT)
@@ -194,21 +197,27 @@ _HEARTBEAT = StreamItem("heartbeat")
 News = EventStored | EventRead | Gap | Goodbye
 
 
-async def _with_heartbeats(news: Subscription, face: Face) -> AsyncIterator[News | None]:
-    """The news; None where nothing has come for so long that a sign of life is due."""
+async def _with_heartbeats(
+    news: Subscription, face: Face, gone: Coroutine[None, None, None]
+) -> AsyncIterator[News | None]:
+    """The news; None where nothing has come for so long that a sign of life is due. They end when
+    the caller is gone."""
     coming: asyncio.Future[News] | None = None
     closing = asyncio.ensure_future(face.closing.wait())
+    leaving = asyncio.ensure_future(gone)
     try:
         while True:
             if coming is None:
                 coming = asyncio.ensure_future(_following(news))
             seconds = face.settings.heartbeat_s
             done, _ = await asyncio.wait(
-                (coming, closing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                (coming, closing, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 yield None
                 continue
+            if leaving in done:
+                return
             if closing in done:
                 yield Goodbye("the node is stopping")
                 return
@@ -220,6 +229,7 @@ async def _with_heartbeats(news: Subscription, face: Face) -> AsyncIterator[News
             yield item
     finally:
         closing.cancel()
+        leaving.cancel()
         if coming is not None:
             coming.cancel()
 

@@ -143,9 +143,14 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 20,
     newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
     since: Annotated[str | None, typer.Option("--since", help="RFC 3339 time.")] = None,
+    unread: Annotated[
+        bool, typer.Option("--unread", help="Those that are stored and not final yet.")
+    ] = False,
 ) -> None:
     """List entries that are final, oldest first."""
     filters: dict[str, Any] = {"stream": stream, "since": since}
+    if unread:
+        filters["state"] = "stored"
     if newest:
         filters["order"] = "desc"
     with of.client() as client:

@@ -115,6 +115,9 @@ def commands() -> str:
         "4 not found, 5 rejected, 6 conflict, 7 auth, 8 waited and not there yet, 9 verification",
         "failed, 10 partly done. `quipu check --format nagios` alone uses the codes of Nagios.",
         "",
+        "`quipu --install-completion` teaches bash, zsh or fish to complete commands and options;",
+        "`--show-completion` prints what it would install.",
+        "",
     ]
     for name, command in _commands(root, ""):
         lines += [f"## quipu {name}", "", " ".join((command.help or "").split()), ""]

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from quipu.api.codes import KINDS, Code
 from quipu.api.server import Running, serve
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
-from quipu.cli.main import app
+from quipu.cli.main import app, show_help
 from quipu.client import transport
+from tests import tree
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE
 
@@ -144,6 +146,10 @@ def test_waited_and_not_there_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         done = quipu("submit", "1", "--wait", "read", "--timeout", "0.01", "--json")
         assert (done.exit_code, json.loads(done.stdout)["state"]) == (8, "stored")
         identity = json.loads(done.stdout)["id"]
+        assert told("list") == []
+        (listed,) = json.loads(quipu("list", "--unread", "--json").stdout)
+        assert listed["id"] == identity
+        assert quipu("list", "--unread", "--newest").exit_code == 5
         assert quipu("status", identity, "--wait", "0.01").exit_code == 8
         assert quipu("proof", identity, "--out", str(tmp_path / "p")).exit_code == 8
         explained = quipu("explain", identity)
@@ -210,6 +216,15 @@ def test_errors_lookup(tmp_path: Path) -> None:
     assert "is it key-reused?" in wrong.stderr
 
 
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_is_looked_up(code: Code) -> None:
+    shown = json.loads(quipu("errors", "lookup", code, "--json").stdout)
+    kind = KINDS[code]
+    assert (shown["code"], shown["status"]) == (code, kind.status)
+    assert (shown["meaning"], shown["what to do"]) == (kind.meaning, kind.remedy)
+    assert f"\n## {code}\n" in tree.read("docs/problems.md")
+
+
 COMMANDS = re.compile(r"^  ([a-z]+)  ", re.MULTILINE)
 
 
@@ -230,6 +245,19 @@ def test_every_command_has_an_example(command: tuple[str, ...]) -> None:
     assert shown.exit_code == 0
     text = " ".join(shown.stdout.split())
     assert f"Example: `quipu {' '.join(command)}" in text
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_help_at_once_is_what_parsing_would_show(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--help", "-h"):
+        assert show_help([*command, option])
+        shown = capsys.readouterr().out
+        parsed = CliRunner().invoke(app, [*command, option], prog_name="quipu").stdout
+        assert shown.split() == parsed.split()  # the runner has a width of its own
+    assert not show_help([*command])
+    assert not show_help([*command, "more", "--help"])
 
 
 def test_help_imports_nothing_heavy() -> None:
