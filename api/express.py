@@ -211,6 +211,11 @@ class ExpressConnection(Connection):
         if self._messages and not self._is_out:
             self._go_on()
 
+    async def _handle_request(self, *given: Any) -> tuple[web.StreamResponse, bool]:
+        if self._messages:  # else a few pipelines would have the loop to themselves
+            await asyncio.sleep(limits.PIPELINED_S)
+        return await super()._handle_request(*given)
+
     def _go_on(self) -> None:
         waiter = self._waiter
         if waiter is None or waiter.done():  # its loop is busy and looks again by itself
