@@ -110,7 +110,7 @@ def _store(path: Path) -> Finding:
     except StoreLocked:
         return Finding("store", True, "in use")
     except (StoreError, OSError) as error:
-        step = "`python -m quipu.storage verify` says more; restore a backup."
+        step = "`quipu store verify` says more; restore a backup."
         return Finding("store", False, str(error), step)
     size = stats.file_bytes / limits.MIB
     return Finding("store", True, f"{stats.events:,} events, {stats.feed:,} Read, {size:,.1f} MiB")

@@ -10,8 +10,12 @@ import typer
 from quipu.node.exits import Exit
 
 OPS_URL = "http://127.0.0.1:8472"
-PROBES = ("livez", "readyz", "readyz?for=read")
-NAMES = {"livez": "live", "readyz": "ready", "readyz?for=read": "finality"}
+NAMES = {
+    "livez": "live",
+    "readyz": "ready",
+    "readyz?for=read": "finality",
+    "readyz?for=store": "store",
+}
 ANSWER_S = 5.0
 NAGIOS_OK, NAGIOS_WARNING, NAGIOS_CRITICAL = 0, 1, 2
 
@@ -35,7 +39,7 @@ def check(
     form: Annotated[Format, typer.Option("--format", help="Who reads it.")] = Format.JSON,
 ) -> None:
     """Ask whether a node is alive, takes entries, and can make them final."""
-    found = [probe(ops_url, path) for path in PROBES]
+    found = [probe(ops_url, path) for path in NAMES]
     failing = [one for one in found if not one.passes]
     match form:
         case Format.JSON:

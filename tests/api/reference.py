@@ -8,7 +8,7 @@ import typer
 from quipu.api.calls import Endpoint
 from quipu.api.codes import KINDS
 from quipu.api.openapi import query_parameters
-from quipu.api.table import API, OPS
+from quipu.api.table import ADMIN, API, OPS
 from quipu.cli.main import app
 from tests import tree
 
@@ -39,13 +39,30 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
 """
 
 
+ADMIN_INTRODUCTION = """\
+On the Unix socket `admin.sock` in the data directory, which its owner alone may open and where no
+token is asked for; and on the API listener for callers on the same machine with a token of the
+scope `admin`. The socket serves all of the API. A request that a proxy has handed on is not of this
+machine.
+
+```sh
+curl --unix-socket var/admin.sock -X POST http://localhost/v1/admin/scrub
+```
+
+Long work is an operation: 202 with its id, one at a time of a kind. Operations are kept in memory;
+stopping the node cancels those that run.
+"""
+
+
 def http_api() -> str:
     return "\n".join(["# HTTP API", "", MADE, "", INTRODUCTION, *_endpoints()])
 
 
 def _endpoints() -> Iterator[str]:
-    for title, endpoints in (("API listener", API), ("OPS listener", OPS)):
+    for title, endpoints in (("API listener", API), ("Admin verbs", ADMIN), ("OPS listener", OPS)):
         yield f"## {title}\n"
+        if endpoints is ADMIN:
+            yield ADMIN_INTRODUCTION
         for endpoint in endpoints:
             yield from _endpoint(endpoint)
 
@@ -54,7 +71,8 @@ def _endpoint(endpoint: Endpoint) -> Iterator[str]:
     yield f"### {endpoint.method} {endpoint.path}\n"
     scope = f"scope `{endpoint.scope}`" if endpoint.scope else "no token needed"
     narrow = ", or for single streams" if endpoint.by_stream else ""
-    yield f"{endpoint.summary}. Client method `{endpoint.name}`; {scope}{narrow}.\n"
+    known_as = "Operation" if endpoint.is_local else "Client method"
+    yield f"{endpoint.summary}. {known_as} `{endpoint.name}`; {scope}{narrow}.\n"
     parameters = query_parameters(endpoint)
     if parameters:
         yield "| parameter | form | default | |"
