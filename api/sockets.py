@@ -19,16 +19,18 @@ class SocketPathTooLong(OSError):
         super().__init__(f"{path} has {size} bytes, and the name of a socket takes {most}")
 
 
-class SocketPathTaken(OSError):
-    """Something else has that name."""
+class SocketPathUnusable(OSError):
+    """Something else has that name, or there is no place for it."""
 
 
 def check_socket_path(path: Path) -> None:
-    """Raises `SocketPathTooLong` or `SocketPathTaken`."""
+    """Raises `SocketPathTooLong` or `SocketPathUnusable`."""
     if len(os.fsencode(path)) > limits.SOCKET_PATH_BYTES_MAX:
         raise SocketPathTooLong(path)
+    if not path.parent.is_dir():
+        raise SocketPathUnusable(f"{path.parent} is no directory")
     if path.exists() and not path.is_socket():
-        raise SocketPathTaken(f"{path} is there, and is no socket")
+        raise SocketPathUnusable(f"{path} is there, and is no socket")
 
 
 class PrivateSite(web.UnixSite):

@@ -37,9 +37,9 @@ from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
-from quipu.storage.environment import StoreDamaged, has_room
+from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
-from quipu.storage.ownership import StoreForeign
+from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
 
 NS_PER_MS = 1_000_000
@@ -221,6 +221,12 @@ def _explained() -> Iterator[None]:
     except StoreForeign as error:
         raise DirectoryTaken(
             str(error), "Put back the store that belongs to these keys."
+        ) from error
+    except StoreLocked as error:
+        raise DirectoryTaken(str(error), "End that process, or name another --data-dir.") from error
+    except (FormatTooNew, FormatTooOld) as error:
+        raise StoreUnusable(
+            str(error), "Start the program that wrote it: a newer or an older version of this one."
         ) from error
     except (StoreDamaged, StoreCorrupt) as error:
         raise StoreUnusable(

@@ -53,6 +53,8 @@ def check(
         for one in failing:
             print(f"quipu: {one.name}: {one.detail}", file=sys.stderr)
         unreachable = all(one.detail.startswith("no answer") for one in failing)
+        if unreachable:
+            print("  --ops-url names the OPS listener of a node that runs.", file=sys.stderr)
         raise typer.Exit(int(Exit.UNREACHABLE if unreachable else Exit.FAILURE))
 
 

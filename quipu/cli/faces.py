@@ -6,7 +6,7 @@ import ssl
 from dataclasses import dataclass
 
 from quipu.api import server
-from quipu.api.sockets import SocketPathTaken, SocketPathTooLong
+from quipu.api.sockets import SocketPathTooLong, SocketPathUnusable
 from quipu.api.tokens import TokensUnusable
 from quipu.node.administration import Administration
 from quipu.node.exits import BadSetting, CannotStart, KeyExposed, PortTaken
@@ -34,7 +34,7 @@ async def start_faces(
     _check_tls_files(settings.api)
     try:
         return HttpFaces(await server.serve(ledger, api_settings(settings), administration))
-    except (SocketPathTooLong, SocketPathTaken) as error:
+    except (SocketPathTooLong, SocketPathUnusable) as error:
         raise BadSetting(
             f"the admin socket cannot be made: {error}",
             "Name another place: --set admin.socket=/run/quipu/admin.sock (107 bytes at most).",

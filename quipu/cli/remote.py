@@ -56,6 +56,9 @@ class Remote:
     def client(self) -> "Iterator[Client]":
         from quipu.client import Client
 
+        for url in self.urls:
+            if not url.startswith(("http://", "https://")):
+                fail(f"{url} is no address of a node: write it as http://n1:8470", Exit.USAGE)
         with Client(self.urls, token=self._token(), tls=self._tls()) as client:
             yield client
 
@@ -75,7 +78,7 @@ class Remote:
         try:
             return ssl.create_default_context(cafile=str(self.ca_file))
         except OSError as error:
-            fail(f"cannot read {self.ca_file}: {error}", Exit.USAGE)
+            fail(f"{self.ca_file} is no PEM file of certificates: {error}", Exit.USAGE)
 
     def show(self, value: Mapping[str, Any]) -> None:
         """One thing."""
@@ -167,14 +170,16 @@ def remote(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """An error is one line on stderr and an exit code."""
-    from quipu.client import QuipuError
+    """An error is one line on stderr, one of what to do next, and an exit code."""
+    from quipu.client import QuipuError, Unreachable
 
     try:
         yield
     except QuipuError as error:
         problem = error.problem
         print(f"quipu: {error}", file=sys.stderr)
+        if isinstance(error, Unreachable):
+            print("  `quipu run` starts a node; --url names another one.", file=sys.stderr)
         if problem is not None:
             for place in problem.errors:
                 print(

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from quipu.api import server
-from quipu.api.sockets import SocketPathTaken, SocketPathTooLong
+from quipu.api.sockets import SocketPathTooLong, SocketPathUnusable
 from quipu.api.tokens import new_token
 from quipu.node.data_directory import STORE_FOLDER
 from quipu.node.limits import REPORT_BYTES_MAX
@@ -229,7 +229,7 @@ async def test_socket_that_cannot_be_made(tmp_path: Path) -> None:
     with pytest.raises(SocketPathTooLong, match="takes 107"):
         await server.serve(OneNode(), replace(FREE, admin_socket=long), administration)
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(SocketPathTaken, match="is no socket"):
+    with pytest.raises(SocketPathUnusable, match="is no socket"):
         await server.serve(OneNode(), replace(FREE, admin_socket=tmp_path / "file"), administration)
     assert (tmp_path / "file").read_text() == "mine"
 
