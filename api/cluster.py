@@ -50,6 +50,7 @@ async def node(call: Call) -> Response:
         journal=None if ledger.journal is None else str(ledger.journal),
         feed_number=str(ledger.feed_number),
         members=[MemberRef(m.number, m.node_id.hex(), m.name) for m in ledger.members()],
+        streams_erasable=sorted(epoch.streams_erasable),
         ready=health.is_ready,
         finality=health.is_readable,
         limits=_limits(call.face.settings),

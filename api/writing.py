@@ -57,7 +57,7 @@ def defaults_of(call: Call, stream: str | None) -> Defaults:
             raise at(Code.INVALID_HEADER, _KEY, f"takes 1 to {size} bytes")
         if not key.isprintable() or not key.isascii():
             raise at(Code.INVALID_HEADER, _KEY, "takes printable ASCII")
-    return Defaults(call.principal.name, stream, key)
+    return Defaults(call.principal.name, stream, key, call.ledger.epoch.streams_erasable)
 
 
 def check_stream(call: Call, stream: str) -> None:

@@ -175,7 +175,9 @@ def parse_value(kind: Any, given: object) -> Any:
             raise ValueError("a whole number")
         return int(str(given))
     if kind is Networks:
-        return _parse_networks(given)
+        return Networks(ip_network(name) for name in _parse_names(given))
+    if get_origin(kind) is tuple:
+        return _parse_names(given)
     if not isinstance(given, str) or not given:
         raise ValueError("a text")
     if kind is Address:
@@ -191,13 +193,13 @@ def _parse_bool(given: object) -> bool:
     raise ValueError("true or false")
 
 
-def _parse_networks(given: object) -> Networks:
+def _parse_names(given: object) -> tuple[str, ...]:
     """A TOML array, or a text with commas."""
-    parts = given.strip("[] ").split(",") if isinstance(given, str) else given
-    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise ValueError("addresses or networks, as 10.0.0.0/8,192.0.2.7")
-    named = [part.strip(' "') for part in parts]
-    return Networks(ip_network(name) for name in named if name)
+    names = given.strip("[] ").split(",") if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("names with commas between, or a list of texts")
+    stripped = [name.strip(' "') for name in names]
+    return tuple(name for name in stripped if name)
 
 
 def parse_address(text: str) -> Address:
@@ -217,5 +219,7 @@ def shown(value: object) -> str:
             return "true" if value else "false"
         case int() | Networks():
             return str(value)
+        case tuple() if not isinstance(value, Address):
+            return f'"{",".join(value)}"'
         case _:
             return f'"{value}"'

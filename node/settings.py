@@ -43,6 +43,9 @@ class NodeSettings:
     name: str = setting("n1", "name of this node in its cluster, in logs and pages")
     data_dir: Path = setting(Path("var"), "where keys, genesis and the store stay")
     cluster_name: str = setting("quipu", "name of the cluster that a first start makes")
+    streams_erasable: tuple[str, ...] = setting(
+        (), "streams, with commas between, whose entries carry a salt; a first start declares them"
+    )
 
 
 @dataclass(frozen=True, slots=True)

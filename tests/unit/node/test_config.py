@@ -114,6 +114,9 @@ def test_values_by_their_type() -> None:
     assert parse_value(Path | None, "none") is None
     assert parse_value(Path | None, "a/b") == Path("a/b")
     assert parse_value(bool, "true") is True
+    assert parse_value(tuple[str, ...], "a, b,") == parse_value(tuple[str, ...], ["a", "b"])
+    with pytest.raises(ValueError, match="names with commas"):
+        parse_value(tuple[str, ...], [1])
     for kind, wrong in ((int, True), (int, "7.5"), (bool, "yes"), (str, 3)):
         with pytest.raises(ValueError, match=r"a whole number|true or false|a text"):
             parse_value(kind, wrong)
