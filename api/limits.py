@@ -25,7 +25,6 @@ DRAIN_S = 10.0  # SIGTERM to exit, with streams open
 CONNECTIONS_MAX = 1_000  # connection 1,001 waits unread in the backlog
 CONNECTIONS_PER_ADDRESS_MAX = 256  # one address cannot take them all; not held against loopback
 IDLE_S = 1.0  # a connection silent for so long leaves where others wait to be read
-SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end mark
 BACKLOG = 1_024  # connections that the kernel keeps for us
 
 # --- pressure -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pathlib import Path
 from aiohttp import web
 
 from quipu.api import limits
+from quipu.node import limits as node_limits
 
 SOCKET_MODE = 0o600
 
@@ -15,7 +16,7 @@ class SocketPathTooLong(OSError):
 
     def __init__(self, path: Path) -> None:
         size = len(os.fsencode(path))
-        most = limits.SOCKET_PATH_BYTES_MAX
+        most = node_limits.SOCKET_PATH_BYTES_MAX
         super().__init__(f"{path} has {size} bytes, and the name of a socket takes {most}")
 
 
@@ -25,7 +26,7 @@ class SocketPathUnusable(OSError):
 
 def check_socket_path(path: Path) -> None:
     """Raises `SocketPathTooLong` or `SocketPathUnusable`."""
-    if len(os.fsencode(path)) > limits.SOCKET_PATH_BYTES_MAX:
+    if len(os.fsencode(path)) > node_limits.SOCKET_PATH_BYTES_MAX:
         raise SocketPathTooLong(path)
     if not path.parent.is_dir():
         raise SocketPathUnusable(f"{path.parent} is no directory")

@@ -1,8 +1,10 @@
 """What an operator may ask a running node to do, beside what apps may."""
 
 import asyncio
+import errno
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ from quipu.node.key_list import KeyRow
 from quipu.node.logs import Log
 from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations
 from quipu.node.report import read_report, write_report
+from quipu.node.service import StoreIsFull
 from quipu.node.soundness import Soundness
 from quipu.storage.backup import partial_of, refuse_taken
+from quipu.storage.store import DiskFailed
 
 BACKUP_FOLDER = "backups"
 HOUR_S = 3_600
@@ -66,7 +70,8 @@ class Administration:
         return self.operations.start(OperationKind.BACKUP, work)
 
     def backup_place(self, name: str) -> Path:
-        (self.folder / BACKUP_FOLDER).mkdir(mode=0o700, exist_ok=True)
+        with _disk_errors():
+            (self.folder / BACKUP_FOLDER).mkdir(mode=0o700, exist_ok=True)
         return self.folder / BACKUP_FOLDER / name
 
     async def _beside(self, operation: Operation, *arguments: str) -> dict[str, Any]:
@@ -82,7 +87,9 @@ class Administration:
 
     # --- the report -----------------------------------------------------------------------------
     async def keep_report(self, content: bytes) -> None:
-        await asyncio.to_thread(write_report, self.folder, content)
+        """Raises `StoreIsFull` or `DiskFailed`: then the one before is kept."""
+        with _disk_errors():
+            await asyncio.to_thread(write_report, self.folder, content)
 
     def report(self) -> bytes | None:
         return read_report(self.folder)
@@ -108,3 +115,13 @@ class Administration:
         if self._daily is not None:
             self._daily.cancel()
         await self.operations.close()
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreIsFull("no room on the disk") from error
+        raise DiskFailed(str(error)) from error

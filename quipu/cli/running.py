@@ -9,7 +9,7 @@ import uvloop
 
 from quipu.cli.faces import start_faces
 from quipu.ledger.epochs import cluster_id_of
-from quipu.node import failpoints, limits, program
+from quipu.node import failpoints, limits, open_files, program
 from quipu.node.exits import Exit
 from quipu.node.logs import bridge, open_log
 from quipu.node.program import Faces, Node
@@ -21,6 +21,9 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
     sys.setswitchinterval(limits.GIL_SWITCH_S)
     log = open_log(settings.log)
+    allowed = open_files.raise_to(open_files.wanted(settings))
+    if allowed < open_files.needed(settings):
+        log.warning("few files may be open: see `ulimit -Hn`", allowed=allowed)
     bridge(log, settings.log)
     if failpoints.is_armed():
         log.warning("failpoints are armed: this node will fail on purpose")

@@ -1,8 +1,10 @@
 """Admin verbs: who may use them, and operations from their begin to their end. The node is real."""
 
 import asyncio
+import errno
 import io
 import json
+import os
 import socket
 import stat
 from collections.abc import AsyncIterator
@@ -210,6 +212,26 @@ async def test_report_is_kept_byte_for_byte(tmp_path: Path) -> None:
         assert (await operator.ask("PUT", LAST, b"[1]")).code == "invalid-field"
         assert (await operator.ask("PUT", LAST, b'{"a":')).code == "malformed-body"
         assert (await api.get(LAST)).json["made"] == "ü"
+        assert [item.name for item in tmp_path.glob("*report*")] == ["report.json"]
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "code"),
+    [(errno.ENOSPC, 507, "storage-full"), (errno.EIO, 503, "storage-failed")],
+)
+async def test_a_disk_that_fails_keeps_the_report_before(
+    number: int, status: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    async with operated(tmp_path) as (operator, api):
+        assert (await operator.ask("PUT", LAST, b'{"a": 1}')).status == 204
+        with monkeypatch.context() as patch:
+            patch.setattr("quipu.node.report.os.fsync", fail)
+            told = await operator.ask("PUT", LAST, b'{"a": 2}')
+        assert (told.status, told.code) == (status, code)
+        assert (await api.get(LAST)).body == b'{"a": 1}'
         assert [item.name for item in tmp_path.glob("*report*")] == ["report.json"]
 
 
