@@ -31,6 +31,9 @@ DESCRIBED = {
     "state": "read, or stored: held and not final yet.",
     "from": "now, start, or a cursor.",
     "events": "entries, status, or both with a comma.",
+    "signatures": "Check every signature, too.",
+    "for": "write: it takes entries; read: finality is possible; store: nothing wrong was found.",
+    "verbose": "Show also what holds.",
     "author": "Node id, number or name of the member that wrote it.",
 }
 HEADERS = {

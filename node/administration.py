@@ -46,8 +46,8 @@ class Administration:
         async def work(operation: Operation) -> dict[str, Any]:
             try:
                 result = await self._beside(operation, "scrub", str(self._store), *options)
-            except WorkFailed:
-                self.soundness.failures += 1
+            except WorkFailed as error:
+                self.soundness.not_done(str(error))
                 raise
             self.soundness.noted(result)
             for finding in result["findings"]:

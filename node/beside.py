@@ -41,7 +41,7 @@ async def work_beside(arguments: list[str], heard: Heard) -> dict[str, Any]:
             await process.wait()
         if process.stdin is not None:
             process.stdin.close()
-    if "result" in last:
+    if code == 0 and "result" in last:
         result: dict[str, Any] = last["result"]
         return result
     raise WorkFailed(str(last.get("error", f"the process ended with {code}")))

@@ -25,6 +25,7 @@ class Soundness:
     events: int = 0
     found: int = 0
     first: str = ""  # of what was found
+    failed: str = ""  # why none could be done since
     scrubs: int = 0  # since the start
     failures: int = 0
 
@@ -40,6 +41,7 @@ class Soundness:
     def noted(self, result: dict[str, Any]) -> None:
         """What a scrub has found. The note is a convenience: it is not synced."""
         self.scrubs += 1
+        self.failed = ""
         self.ended_ms, self.events = self.wall_ms(), result["events"]
         self.found, findings = result["found"], result["findings"]
         self.first = ": ".join(map(str, findings[0].values())) if findings else ""
@@ -54,6 +56,10 @@ class Soundness:
             beside.write_text(json.dumps(kept) + "\n", encoding="utf-8")
             beside.replace(self.folder / SCRUB_FILE)
 
+    def not_done(self, why: str) -> None:
+        self.failures += 1
+        self.failed = why
+
     def due_in_s(self, interval_s: float) -> float:
         """Of the next one; a clock that was set back does not put it off for ever."""
         if self.ended_ms is None:
@@ -63,6 +69,8 @@ class Soundness:
         return max(limits.SCRUB_START_DELAY_S, min(wanted_s, interval_s))
 
     def checks(self) -> tuple[Check, ...]:
+        if self.failed:
+            return (Check("scrub", False, f"could not be done: {self.failed}"),)
         if self.ended_ms is None:
             return (Check("scrub", True, "none has come to its end yet"),)
         if self.found:

@@ -167,10 +167,32 @@ async def test_backup_and_scrub_beside_writes(tmp_path: Path) -> None:
         assert (await operator.ended(await operator.ask("POST", SCRUB))).json["state"] == "done"
 
 
-async def test_cancelled_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
+def slow(folder: Path) -> str:
+    """In the place of the process that works: it has begun, and goes on until it is killed."""
+    program = folder / "slow"
+    program.write_text(
+        f"#!/bin/sh\nmkdir -p {folder}/copy.partial\n"
+        """echo '{"phase": "copy", "done": 1, "total": 2, "found": 0}'\n"""
+        "exec sleep 600\n"
+    )
+    program.chmod(0o700)
+    return str(program)
+
+
+async def test_cancelled_is_ended_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with operated(tmp_path / "data") as (operator, _):
-        begun = await operator.ask("POST", BACKUP, {"target": str(tmp_path / "copy")})
-        ended = await operator.ask("DELETE", begun.headers["Location"])
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.executable", slow(tmp_path))
+            begun = await operator.ask("POST", BACKUP, {"target": str(tmp_path / "copy")})
+            shown = begun
+            while shown.json["phase"] != "copy":
+                shown = await operator.ask("GET", begun.headers["Location"])
+            assert (shown.json["done"], shown.json["total"]) == ("1", "2")
+            again = await operator.ask("POST", BACKUP, {"target": str(tmp_path / "other")})
+            assert again.code == "operation-running"
+            ended = await operator.ask("DELETE", begun.headers["Location"])
         assert (ended.status, ended.json["state"]) == (200, "cancelled")
         assert ended.json["ended"] is not None
         assert list(tmp_path.glob("copy*")) == []
@@ -189,11 +211,13 @@ async def test_what_fails_says_why(tmp_path: Path) -> None:
         assert ended.json["error"].startswith("BackupFailed: ")
 
 
-async def test_a_stop_ends_what_runs(tmp_path: Path) -> None:
+async def test_a_stop_ends_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", slow(tmp_path))
     async with small_node(tmp_path / "data") as node:
         await submitted(node.ledger, ["a"])
         scrub = node.administration.scrub()
         copy = node.administration.backup(tmp_path / "copy")
+        await until(lambda: scrub.phase == copy.phase == "copy")
         await node.drain()
         assert {str(scrub.state), str(copy.state)} == {"cancelled"}
         assert list(tmp_path.glob("copy*")) == []

@@ -130,7 +130,11 @@ def test_the_last_scrub_is_remembered(tmp_path: Path) -> None:
         False,
         "2 wrong, first: ids: x: wrong",
     )
+    again.not_done("planted")
+    assert (again.failures, again.checks()[0].passes) == (1, False)
+    assert "could not be done: planted" in again.checks()[0].detail
     again.noted({"events": 8, "found": 0, "findings": []})
+    assert again.checks()[0].passes
     assert Soundness.of(tmp_path, lambda: NOW_MS).checks()[0].passes
 
 

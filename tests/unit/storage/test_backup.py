@@ -10,6 +10,7 @@ import sys
 import threading
 from mmap import PAGESIZE
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -366,16 +367,28 @@ def test_no_more_findings_are_said_than_fit(
     assert (len(facts["findings"]), facts["found"] > 2) == (2, True)
 
 
-def test_process_on_a_leash_ends_with_who_holds_it(tmp_path: Path, cluster: MadeCluster) -> None:
+def test_process_on_a_leash_ends_by_itself_and_with_who_holds_it(
+    tmp_path: Path, cluster: MadeCluster
+) -> None:
     made(tmp_path / "store", cluster)
-    os.mkfifo(tmp_path / "out")
     line = [sys.executable, "-m", "quipu.storage", "--leash", "scrub", str(tmp_path / "store")]
-    with subprocess.Popen(
-        line, stdin=subprocess.PIPE, stdout=os.open(tmp_path / "out", os.O_RDWR)
-    ) as working:
-        assert working.stdin is not None
-        working.stdin.close()
-        assert working.wait(60) in (0, 1)
+    with subprocess.Popen(line, stdin=PIPE, stdout=PIPE, stderr=PIPE) as working:
+        assert working.stdout is not None
+        assert working.stderr is not None
+        assert b"result" in working.stdout.readlines()[-1]
+        assert (working.wait(60), working.stderr.read()) == (0, b"")
+    os.mkfifo(tmp_path / "store.fifo")  # opening it waits for ever
+    program = (
+        "import sys, quipu.storage.__main__ as work\n"
+        "work.verify_store = lambda *given, **named: open(sys.argv[-1])\n"
+        "work.main(sys.argv[1:])\n"
+    )
+    line = [sys.executable, "-c", program, "--leash", "scrub", str(tmp_path / "store.fifo")]
+    with subprocess.Popen(line, stdin=PIPE) as waiting:
+        assert waiting.stdin is not None
+        assert waiting.poll() is None
+        waiting.stdin.close()
+        assert waiting.wait(60) == 1
 
 
 def test_what_cannot_be_opened_is_a_finding(tmp_path: Path, cluster: MadeCluster) -> None:
