@@ -23,11 +23,14 @@ class Code(StrEnum):
     NOT_FOUND = "not-found"
     ENTRY_NOT_FOUND = "entry-not-found"
     EVENT_NOT_FOUND = "event-not-found"
+    OPERATION_NOT_FOUND = "operation-not-found"
+    REPORT_NOT_FOUND = "report-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
     NOT_READ = "not-read"
     KEY_IN_FLIGHT = "key-in-flight"
+    OPERATION_RUNNING = "operation-running"
     CURSOR_GONE = "cursor-gone"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
@@ -153,6 +156,20 @@ KINDS: dict[Code, Kind] = {
         "The id is well-formed, and no event with it is held here.",
         "On another node it may be there already: gossip takes milliseconds, an outage longer.",
     ),
+    Code.OPERATION_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such operation",
+        "No operation with that id is under way, or is among the last 100 since the start.",
+        "GET /v1/admin/operations lists those that are known; the log has the others.",
+    ),
+    Code.REPORT_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no report yet",
+        "Nobody has published a report about the consistency of the cluster to this node.",
+        "PUT /v1/reports/last publishes one.",
+    ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
         False,
@@ -187,6 +204,13 @@ KINDS: dict[Code, Kind] = {
         "The same key is being stored right now",
         "Another request with this Idempotency-Key is under way with other bytes.",
         "Wait for its answer. Use one key for one submission.",
+    ),
+    Code.OPERATION_RUNNING: Kind(
+        409,
+        True,
+        "One of that kind is under way",
+        "The node does one piece of long work of a kind at a time.",
+        "`detail` names it: wait for its end, or cancel it with DELETE.",
     ),
     Code.CURSOR_GONE: Kind(
         410,

@@ -221,6 +221,7 @@ class Health:
     live: tuple[Check, ...]  # the loop turns and the writer answers
     ready: tuple[Check, ...]  # this node takes entries
     read: tuple[Check, ...]  # finality is possible
+    store: tuple[Check, ...] = ()  # what is stored is what was written, as far as was looked
 
     @property
     def is_live(self) -> bool:

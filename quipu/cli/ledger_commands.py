@@ -140,7 +140,7 @@ def entry_row(entry: "Entry") -> dict[str, Any]:
 def list_(
     of: Remote,
     stream: StreamOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
     newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
     since: Annotated[str | None, typer.Option("--since", help="RFC 3339 time.")] = None,
     unread: Annotated[
@@ -163,7 +163,9 @@ def follow(
     of: Remote,
     stream: StreamOption = None,
     start: Annotated[str, typer.Option("--from", help="now, start, or a cursor.")] = "now",
-    limit: Annotated[int | None, typer.Option("--limit", "-n", help="End after so many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="End after so many.")
+    ] = None,
 ) -> None:
     """Print entries as they become final, a line each, until Ctrl-C. Reconnects by itself."""
     lines = Remote(of.urls, of.token_file, of.ca_file, Output.NDJSON)

@@ -18,6 +18,7 @@ from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
 from quipu.cli.main import app, show_help
 from quipu.client import transport
+from quipu.node.administration import Administration
 from tests import tree
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE
@@ -28,7 +29,13 @@ NOWHERE = "ab" * 32 + ":0"
 class Threaded:
     """A node on a loop of its own in another thread."""
 
-    def __init__(self, settings: Settings = FREE, size: int = 1) -> None:
+    def __init__(
+        self,
+        settings: Settings = FREE,
+        size: int = 1,
+        administration: Administration | None = None,
+    ) -> None:
+        self._administration = administration
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -36,9 +43,11 @@ class Threaded:
         self.node = self.running.result(10)
 
     async def _start(self, settings: Settings, size: int) -> Running:
-        return await serve(OneNode(size), settings)
+        return await serve(OneNode(size), settings, self._administration)
 
     def stop(self) -> None:
+        if self._administration is not None:
+            asyncio.run_coroutine_threadsafe(self._administration.close(), self._loop).result(10)
         asyncio.run_coroutine_threadsafe(self.node.stop(1), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -178,7 +187,7 @@ def test_check(url: str) -> None:
     assert json.loads(quipu("check").stdout)["ready"]["passes"] is True
     assert 'quipu_check{check="live"} 1' in quipu("check", "--format", "prometheus").stdout
     nagios = quipu("check", "--format", "nagios")
-    assert (nagios.exit_code, nagios.stdout) == (0, "QUIPU OK - live, ready, finality\n")
+    assert (nagios.exit_code, nagios.stdout) == (0, "QUIPU OK - live, ready, finality, store\n")
 
 
 def test_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
