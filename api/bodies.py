@@ -178,7 +178,7 @@ def _shape(content: _Content, stream: str, defaults: Defaults, where: str) -> Sh
 
 
 def _content(new: NewEntry, is_packed: bool, where: str) -> tuple[ContentType | str, bytes]:
-    named = None if new.content_type is UNSET else _content_type(new.content_type, where)
+    named = None if new.content_type is UNSET else content_type_of(new.content_type, where)
     if (new.data is UNSET) == (new.data_base64 is UNSET):
         detail = "give either data or data_base64, and not both"
         raise at(Code.INVALID_FIELD, f"{where}/data", detail)
@@ -226,7 +226,7 @@ def is_json(data: bytes) -> bool:
     return True
 
 
-def _content_type(text: str, where: str) -> ContentType | str:
+def content_type_of(text: str, where: str) -> ContentType | str:
     lowered = text.lower()
     if lowered in COMMON_TYPES:
         return COMMON_TYPES[lowered]

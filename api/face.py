@@ -83,7 +83,7 @@ class Face:
             operation = endpoint.name
             if len(request.rel_url.raw_query_string) > limits.QUERY_BYTES_MAX:
                 raise Problem(Code.BAD_REQUEST, "the query string is too long")
-            principal = self._principal(request, endpoint)
+            principal = self.identify(request, endpoint)
             call = Call(self, request, endpoint, argument, principal, identity)
             response = await endpoint.run(call)
         except Problem as found:
@@ -154,7 +154,8 @@ class Face:
             return given
         return f"{self._start}-{next(self._numbers):x}"
 
-    def _principal(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+    def identify(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+        """Who asks, as the file of tokens says now."""
         if self.tokens is None or endpoint.scope is None:
             return ANYBODY
         given = request.headers.get("Authorization", "")
@@ -229,6 +230,8 @@ def problem_response(
         headers["Allow"] = found.allow
     if found.code is Code.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Bearer realm="quipu"'
+    if found.code is Code.UPGRADE_REQUIRED:
+        headers["Upgrade"], headers["Connection"] = "websocket", "Upgrade"
     if request is not None and not request.content.is_eof():
         response.force_close()  # what is left of the body is not worth reading
     return response

@@ -30,6 +30,7 @@ DESCRIBED = {
     "state": "read, or stored: held and not final yet.",
     "from": "now, start, or a cursor.",
     "events": "entries, status, or both with a comma.",
+    "content_type": "Of the entries that name none.",
     "author": "Node id, number or name of the member that wrote it.",
 }
 HEADERS = {
