@@ -173,14 +173,14 @@ def _shape(content: _Content, stream: str, defaults: Defaults, where: str) -> Sh
         sig_type=0,
         signature=None,
     )
-    canonical = encode_entry(_salted(entry) if stream in defaults.streams_erasable else entry)
+    canonical = encode_entry(salted(entry) if stream in defaults.streams_erasable else entry)
     if len(canonical) > ledger_limits.ENTRY_BYTES_MAX:
         size = f"{len(canonical)} bytes; an entry takes {ledger_limits.ENTRY_BYTES_MAX}"
         raise at(Code.TOO_LARGE, where, size)
     return Shaped(entry, canonical)
 
 
-def _salted(entry: Entry) -> Entry:
+def salted(entry: Entry) -> Entry:
     """Else the hash that stays after an erasure could be matched with a guess."""
     return msgspec.structs.replace(entry, salt=secrets.token_bytes(SALT_BYTES))
 

@@ -191,7 +191,8 @@ class Feed:
     async def _take(self, data: bytes) -> None:
         frame = read_frame(data)
         call = self.call
-        plan = self.terms.entries.plan(frame, call.face.identify(call.request, call.endpoint))
+        principal = call.face.identify(call.request, call.endpoint)
+        plan = self.terms.entries.plan(frame, principal, call.ledger.epoch.streams_erasable)
         count = len(frame.entries)
         room: AbstractContextManager[None] = nullcontext()
         if plan.plain or plan.shaped:

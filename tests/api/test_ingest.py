@@ -14,7 +14,9 @@ from quipu.api import limits
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token, revoke_token
 from quipu.ledger import limits as ledger_limits
-from quipu.node.service import Backlogged, OutcomeUnknown, Overloaded, StoreIsFull
+from quipu.ledger.entry import decode_entry
+from quipu.ledger.words import EventId
+from quipu.node.service import Backlogged, EntryId, OutcomeUnknown, Overloaded, StoreIsFull
 from tests.api.feeding import entries_of, producing
 from tests.api.one_node import OneNode
 from tests.api.talk import Talk, talking, until
@@ -163,6 +165,24 @@ async def test_a_cloudevent_is_known_again_by_its_source_and_id() -> None:
         await producer.until_answered(1)
         reply = await api.post("/v1/entries?stream=orders", event, kind)
         assert (reply.status, reply.json["id"]) == (200, producer.stored[0][0])
+
+
+async def test_entries_of_an_erasable_stream_are_salted() -> None:
+    async with talking(node=OneNode(erasable=["gdpr"])) as api, producing(api) as producer:
+        event = b'{"specversion":"1.0","id":"1","source":"/a","type":"t","data":1}'
+        cloud = [event, "gdpr", None, "application/cloudevents+json"]
+        await producer.send(0, [b"x", "gdpr"], [b"x", "gdpr", "k"], [b"x", "gdpr", "k"], cloud)
+        await producer.send(4, [b"x"])
+        await producer.until_answered(5)
+        assert (producer.stored[2][0], producer.stored[2][2]) == (producer.stored[1][0], True)
+        salts = []
+        for number in range(5):
+            name, _, index = producer.stored[number][0].partition(":")
+            canonical = api.node.entry(EventId(bytes.fromhex(name)), int(index))
+            assert canonical is not None
+            salts.append(decode_entry(canonical).salt)
+        assert [salt is None for salt in salts] == [False, False, False, False, True]
+        assert len(set(salts)) == 4
 
 
 async def test_wait_for_read() -> None:
@@ -381,9 +401,6 @@ async def test_what_does_not_pass_by_waiting_is_said_of_each_entry(
 
 
 async def test_an_unknown_outcome_is_said_with_the_ids() -> None:
-    from quipu.ledger.words import EventId
-    from quipu.node.service import EntryId
-
     async with talking() as api, producing(api) as producer:
         ids = tuple(EntryId(EventId(bytes(32)), index) for index in (4, 5))
         api.node.fault = OutcomeUnknown(ids)
