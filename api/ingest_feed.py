@@ -10,7 +10,7 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -39,6 +39,7 @@ from quipu.api.ingest_frames import (
 from quipu.api.models import State
 from quipu.api.problems import Problem, problem
 from quipu.api.refusals import FAULTS, as_problem
+from quipu.api.shaping import state
 from quipu.api.streams import bound_what_is_unsent
 from quipu.api.writing import reached_state
 from quipu.ledger import limits as ledger_limits
@@ -242,7 +243,7 @@ class Feed:
             if plan.plain:
                 placed = await ledger.submit(plan.plain)
                 if not plan.refused:  # flat: most frames are one run
-                    reached = (await self._states((placed.event_id,)))[placed.event_id]
+                    reached = (await self._states({placed.event_id: False}))[placed.event_id]
                     at_index = (placed.event_id, placed.index, placed.hlc)
                     return [StoredRun(first, taken.entries, *at_index, reached, False)], []
                 ids = (EntryId(placed.event_id, placed.index + i) for i in range(taken.entries))
@@ -256,15 +257,20 @@ class Feed:
             fresh = [Problem(Code.INTERNAL)] * (taken.entries - len(plan.refused))
         left = iter(fresh)
         outcomes = [plan.refused.get(place) or next(left) for place in range(taken.entries)]
-        events = dict.fromkeys(o.id.event for o in outcomes if isinstance(o, Outcome))
-        states = await self._states(tuple(events))
+        events = {o.id.event: o.duplicate for o in outcomes if isinstance(o, Outcome)}
+        states = await self._states(events)
         return stored_runs(first, outcomes, states), refused_runs(first, outcomes)
 
-    async def _states(self, events: tuple[EventId, ...]) -> dict[EventId, State]:
+    async def _states(self, events: Mapping[EventId, bool]) -> dict[EventId, State]:
+        """Of each event; those that were there before are further than stored, perhaps."""
         if self.terms.wanted == "read":
             reached = await asyncio.gather(*map(self._reached, events))
             return dict(zip(events, reached, strict=True))
-        return dict.fromkeys(events, "stored")
+        return {event: self._now(event) if old else "stored" for event, old in events.items()}
+
+    def _now(self, event: EventId) -> State:
+        status = self.call.ledger.status(event)
+        return "stored" if status is None else state(status)
 
     async def _reached(self, event: EventId) -> State:
         try:

@@ -135,7 +135,7 @@ async def test_the_same_key_gives_the_first_answer() -> None:
         await producer.send(0, [b"x", "s", "k"], [b"x", "s", "k"], [b"x", "t", "k"])
         await producer.until_answered(3)
         first, again, elsewhere = (producer.stored[number] for number in range(3))
-        assert (first[2], again) == (False, (first[0], "stored", True))
+        assert (first[2], again[0::2]) == (False, (first[0], True))
         assert elsewhere[0] != first[0]
         await producer.send(3, [b"x", "s", "k"], [b"y", "s", "k"], [b"z"])
         await producer.until_answered(6)
