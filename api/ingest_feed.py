@@ -228,6 +228,10 @@ class Feed:
     async def _store(self, taken: _Taken, plan: Plan) -> None:
         try:
             stored, refused = await self._runs(taken, plan)
+        except Exception:
+            log.exception("ingest %s failed", self.call.request_id)
+            outcomes = [Problem(Code.INTERNAL)] * taken.entries
+            stored, refused = [], refused_runs(taken.first, outcomes)
         finally:
             taken.room.__exit__(None, None, None)
         counters = self.call.face.counters
@@ -237,24 +241,20 @@ class Feed:
         self._said.set()
 
     async def _runs(self, taken: _Taken, plan: Plan) -> tuple[list[StoredRun], list[RefusedRun]]:
-        first, ledger = taken.first, self.call.ledger
-        fresh: Sequence[Outcome | Problem] = []
+        first, fresh = taken.first, list[Outcome | Problem]()
         try:
             if plan.plain:
-                placed = await ledger.submit(plan.plain)
+                placed = await self.call.ledger.submit(plan.plain)
+                event, index, hlc = placed.event_id, placed.index, placed.hlc
                 if not plan.refused:  # flat: most frames are one run
-                    reached = (await self._states({placed.event_id: False}))[placed.event_id]
-                    at_index = (placed.event_id, placed.index, placed.hlc)
-                    return [StoredRun(first, taken.entries, *at_index, reached, False)], []
-                ids = (EntryId(placed.event_id, placed.index + i) for i in range(taken.entries))
-                fresh = [Outcome(i, placed.hlc, False) for _, i in zip(plan.plain, ids)]  # noqa: B905
+                    reached = (await self._states({event: False}))[event]
+                    return [StoredRun(first, taken.entries, event, index, hlc, reached, False)], []
+                places = range(index, index + len(plan.plain))
+                fresh += [Outcome(EntryId(event, place), hlc, False) for place in places]
             elif plan.shaped:
-                fresh = await self.call.face.keys.submit(plan.shaped)
+                fresh += await self.call.face.keys.submit(plan.shaped)
         except FAULTS as error:
-            fresh = _refusals(error, plan)
-        except Exception:
-            log.exception("ingest %s failed", self.call.request_id)
-            fresh = [Problem(Code.INTERNAL)] * (taken.entries - len(plan.refused))
+            fresh += _refusals(error, plan)
         left = iter(fresh)
         outcomes = [plan.refused.get(place) or next(left) for place in range(taken.entries)]
         events = {o.id.event: o.duplicate for o in outcomes if isinstance(o, Outcome)}
@@ -269,14 +269,15 @@ class Feed:
         return {event: self._now(event) if old else "stored" for event, old in events.items()}
 
     def _now(self, event: EventId) -> State:
-        status = self.call.ledger.status(event)
-        return "stored" if status is None else state(status)
+        with suppress(*FAULTS):
+            status = self.call.ledger.status(event)
+            return "stored" if status is None else state(status)
+        return "stored"
 
     async def _reached(self, event: EventId) -> State:
-        try:
+        with suppress(*FAULTS):  # too many wait already, or a read fails: it is stored all the same
             return await reached_state(self.call, event, self.terms.timeout_ms)
-        except Overloaded:  # too many wait already: it is stored, and that is said
-            return "stored"
+        return "stored"
 
     # --- speaking ---------------------------------------------------------------------------------
     async def _speak(self) -> None:

@@ -29,6 +29,7 @@ from quipu.client.transport import BROKEN, SUBMIT_ATTEMPTS, Transport, pause
 
 FRAME_ENTRIES = 512  # so that a node stores one frame while the next is on its way
 CLOSE_S = 5.0
+DRAINING_CODE = "draining"
 UPGRADE_CODE, UPGRADE_REQUIRED = "upgrade-required", 426
 
 
@@ -90,6 +91,7 @@ class Pipe:
     _under_way: dict[int, Waiting] = field(default_factory=dict)
     _bytes_under_way: int = 0
     _number: int = 0
+    _attempts: int = 0  # lines in a row over which nothing was settled
     _is_closing: bool = False
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -128,7 +130,6 @@ class Pipe:
             waiting.future.cancel()
 
     async def _run(self) -> None:
-        attempt = 0
         while True:
             await self._until_needed()
             if self._is_closing and self._is_idle():
@@ -144,8 +145,8 @@ class Pipe:
                 failure, is_final = error, not isinstance(error, Unreachable)
             else:
                 continue
-            attempt = 0 if self._settled_count() > before else attempt + 1
-            if is_final or not await self._goes_on(attempt, failure):
+            self._attempts = 0 if self._settled_count() > before else self._attempts + 1
+            if is_final or not await self._goes_on(failure):
                 self._give_up(failure)
                 return
 
@@ -158,20 +159,20 @@ class Pipe:
         counts = self.counts
         return counts.stored + counts.duplicates + counts.refused
 
-    async def _goes_on(self, attempt: int, failure: QuipuError) -> bool:
+    async def _goes_on(self, failure: QuipuError) -> bool:
         """Whether another line is tried. What may be stored on a node is tried there alone, until
         it counts as undecided."""
         transport = self.transport
         doubtful = any(waiting.is_doubtful for waiting in self._queue)
-        if doubtful and attempt >= SUBMIT_ATTEMPTS:
+        if doubtful and self._attempts >= SUBMIT_ATTEMPTS:
             self._settle_doubtful(failure)
-            doubtful, attempt = False, 0
-        if attempt >= SUBMIT_ATTEMPTS * len(transport.nodes):
+            doubtful, self._attempts = False, 0
+        if self._attempts >= SUBMIT_ATTEMPTS * len(transport.nodes):
             return False
         if not doubtful:
             transport.current = (transport.current + 1) % len(transport.nodes)
         least_s = failure.retry_after_s if isinstance(failure, Unavailable) else 0.0
-        await pause(attempt, least_s)
+        await pause(self._attempts, least_s)
         return True
 
     async def _over_one_line(self) -> None:
@@ -326,15 +327,19 @@ class Pipe:
             retryable=run.retryable,
             entry_id=run.entry_id,
         )
+        again: list[Waiting] = []
         for number in range(run.first, run.first + run.count):
             waiting = self._under_way.pop(number, None)
             if waiting is None:
                 continue
             self._bytes_under_way -= waiting.size
-            if run.code == UNDECIDED_CODE:
+            if run.code == DRAINING_CODE:  # the node says goodbye next
+                again.append(waiting)
+            elif run.code == UNDECIDED_CODE:
                 self._settle(waiting, _undecided(waiting, str(problem), node))
             else:
                 self._settle(waiting, error_of(problem, 0.0))
+        self._queue.extendleft(reversed(again))
 
     # --- settling ---------------------------------------------------------------------------------
     def _settle(self, waiting: Waiting, error: QuipuError) -> None:

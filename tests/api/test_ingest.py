@@ -10,13 +10,14 @@ import aiohttp
 import msgspec
 import pytest
 
-from quipu.api import limits
+from quipu.api import ingest_feed, limits
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token, revoke_token
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.entry import decode_entry
 from quipu.ledger.words import EventId
 from quipu.node.service import Backlogged, EntryId, OutcomeUnknown, Overloaded, StoreIsFull
+from quipu.storage.store import DiskFailed
 from tests.api.feeding import entries_of, producing
 from tests.api.one_node import OneNode
 from tests.api.talk import Talk, talking, until
@@ -424,6 +425,34 @@ async def test_a_fault_of_the_node_is_said_and_the_line_goes_on() -> None:
         api.node.fault = None
         await producer.send(2, [b"x"])
         await producer.until_answered(3)
+
+
+async def test_what_is_stored_is_said_though_its_state_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking() as api:
+
+        def broken(event: EventId) -> None:
+            raise DiskFailed("planted")
+
+        for query in ("wait=read", ""):
+            async with producing(api, query) as producer:
+                await producer.send(0, [b"x", None, "k"], [b"y"])
+                monkeypatch.setattr(api.node, "status", broken)
+                await producer.until_answered(2)
+                assert {told[1] for told in producer.stored.values()} == {"stored"}
+
+
+async def test_a_fault_behind_the_storing_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    async with talking() as api, producing(api) as producer:
+        monkeypatch.setattr(ingest_feed, "stored_runs", broken)
+        await producer.send(0, [b"x"], [b"x", "NO"])
+        assert await producer.code_of(0) == "internal"
+        await producer.line.close()
+        assert producer.line.close_code == 1000
 
 
 async def test_one_who_does_not_read_its_answers_is_cut_off(

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,11 +18,12 @@ from quipu.api.tokens import new_token
 from quipu.client import AsyncClient, Client
 from quipu.client import ingest as ingest_module
 from quipu.client import transport as transport_module
-from quipu.node.service import OutcomeUnknown, StoreIsFull
+from quipu.node.service import Draining, OutcomeUnknown, StoreIsFull
 from tests.api.feeding import entries_of
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE, Talk, talking, until
 from tests.api.test_commands import Threaded
+from tests.api.test_connections import certificate
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -234,6 +236,31 @@ async def test_a_node_that_stops_hands_over_without_loss_and_without_keys() -> N
         assert all(future.result() for future in futures)
         assert held(first.node) + held(second.node) == 1_000
         assert second.node.submissions
+
+
+async def test_what_a_draining_node_hands_back_goes_elsewhere() -> None:
+    async with talking() as first, talking() as second:
+        urls = [first.running.url, second.running.url]
+        async with AsyncClient(urls) as ledger, ledger.ingest() as feed:
+            first.node.fault = Draining("planted")
+            futures = [await feed.submit(number) for number in range(3)]
+            await until(lambda: first.running.face.counters.ingest_refused)
+            await first.running.stop(5)
+            await feed.flush()
+        assert [entry["data"] for entry in await entries_of(second)] == [0, 1, 2]
+        assert all(future.result() for future in futures)
+
+
+async def test_over_tls(tmp_path: Path) -> None:
+    files = certificate(tmp_path, "n1")
+    settings = Settings(port=0, ops_port=None, tls_certificate=files[0], tls_key=files[1])
+    running = await serve(OneNode(), settings)
+    context = ssl.create_default_context(cafile=str(files[0]))
+    async with AsyncClient(running.url, tls=context) as ledger:
+        async with ledger.ingest() as feed:
+            futures = [await feed.submit(bytes(10_000)) for _ in range(300)]
+        assert len({future.result().id for future in futures}) == 300
+    await running.stop(1)
 
 
 async def test_no_node_and_no_right(tmp_path: Path) -> None:
