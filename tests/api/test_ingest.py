@@ -18,7 +18,7 @@ from quipu.ledger.entry import decode_entry
 from quipu.ledger.words import EventId
 from quipu.node.service import Backlogged, EntryId, OutcomeUnknown, Overloaded, StoreIsFull
 from quipu.storage.store import DiskFailed
-from tests.api.feeding import entries_of, producing
+from tests.api.feeding import STORED, entries_of, producing
 from tests.api.one_node import OneNode
 from tests.api.talk import Talk, talking, until
 
@@ -501,26 +501,29 @@ async def test_a_line_that_is_lost_keeps_what_was_taken() -> None:
         assert api.running.face.under_way == 0
 
 
-async def test_signs_of_life_and_silence() -> None:
+async def test_one_who_is_silent_is_told_goodbye() -> None:
     settings = Settings(port=0, ops_port=0, heartbeat_s=0.01, body_s=0.03)
-    async with talking(settings) as api:
-        async with producing(api, autoping=False, autoclose=False) as producer:
-            kinds = []
-            while True:
-                message = await producer.line.receive()
-                if message.type is not aiohttp.WSMsgType.PING:
-                    break
-                kinds.append(message.type)
-            assert kinds
-            assert msgspec.msgpack.decode(message.data)[2] == "body-timeout"
-            assert (await producer.line.receive()).data == 1008
-        async with producing(api) as producer:  # this one answers pings while it reads
-            reading = asyncio.create_task(producer.next())
-            for _ in range(20):
-                await asyncio.wait((reading,), timeout=settings.heartbeat_s)
-            await producer.send(0, [b"x"])
-            await reading
-            assert list(producer.stored) == [0]
+    options = {"autoping": False, "autoclose": False}
+    async with talking(settings) as api, producing(api, **options) as producer:
+        while (message := await producer.line.receive()).type is aiohttp.WSMsgType.PING:
+            pass
+        assert msgspec.msgpack.decode(message.data)[2] == "body-timeout"
+        assert (await producer.line.receive()).data == 1008
+
+
+async def test_one_who_answers_pings_is_not_silent() -> None:
+    settings = Settings(port=0, ops_port=0, heartbeat_s=0.01, body_s=1.0)
+    loop = asyncio.get_running_loop()
+    async with talking(settings) as api, producing(api, autoping=False) as producer:
+        begun_s = loop.time()
+        while loop.time() - begun_s < 2 * settings.body_s:
+            message = await producer.line.receive()
+            assert message.type is aiohttp.WSMsgType.PING
+            await producer.line.pong(message.data)
+        await producer.send(0, [b"x"])
+        while (message := await producer.line.receive()).type is aiohttp.WSMsgType.PING:
+            pass
+        assert msgspec.msgpack.decode(message.data)[0] == STORED
 
 
 async def test_a_ping_is_answered() -> None:
