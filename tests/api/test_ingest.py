@@ -503,7 +503,7 @@ async def test_a_line_that_is_lost_keeps_what_was_taken() -> None:
 
 async def test_one_who_is_silent_is_told_goodbye() -> None:
     settings = Settings(port=0, ops_port=0, heartbeat_s=0.01, body_s=0.03)
-    options = {"autoping": False, "autoclose": False}
+    options: dict[str, Any] = {"autoping": False, "autoclose": False}
     async with talking(settings) as api, producing(api, **options) as producer:
         while (message := await producer.line.receive()).type is aiohttp.WSMsgType.PING:
             pass
