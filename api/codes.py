@@ -35,6 +35,7 @@ class Code(StrEnum):
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
     KEY_REUSED = "key-reused"
+    UPGRADE_REQUIRED = "upgrade-required"
     TOO_MANY_REQUESTS = "too-many-requests"
     INTERNAL = "internal"
     NODE_FULL = "node-full"
@@ -241,6 +242,13 @@ KINDS: dict[Code, Kind] = {
         "The key was used for other bytes",
         "An entry with this Idempotency-Key is stored in this stream, and its bytes differ.",
         "`entry_id` names that entry. Use a new key for a new submission.",
+    ),
+    Code.UPGRADE_REQUIRED: Kind(
+        426,
+        False,
+        "This endpoint speaks WebSocket",
+        "The request is no WebSocket upgrade, or not of version 13.",
+        "Connect with a WebSocket client; for plain HTTP there is /v1/entries:batch.",
     ),
     Code.TOO_MANY_REQUESTS: Kind(
         429,

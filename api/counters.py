@@ -29,6 +29,9 @@ class Counters:
     connections_refused: int = 0
     streams: int = 0
     stream_gaps: int = 0
+    ingests: int = 0
+    ingest_acknowledged: int = 0
+    ingest_refused: int = 0
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         key = (operation, status)
@@ -70,11 +73,14 @@ class Counters:
             ("connections", self.connections, "Connections of the API that are open."),
             ("connections_waiting", self.connections_waiting, "Connections not read yet."),
             ("streams", self.streams, "Readers of /v1/stream."),
+            ("ingests", self.ingests, "Connections of /v1/ingest."),
         ):
             yield GaugeMetricFamily(f"quipu_http_{name}", said, value=figure)
         for name, figure, said in (
             ("connections_refused", self.connections_refused, "Above the share of an address."),
             ("stream_gaps", self.stream_gaps, "Gaps said to readers that were too slow."),
+            ("ingest_acknowledged", self.ingest_acknowledged, "Entries of /v1/ingest stored."),
+            ("ingest_refused", self.ingest_refused, "Entries of /v1/ingest refused."),
         ):
             yield CounterMetricFamily(f"quipu_http_{name}", said, value=figure)
 

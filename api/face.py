@@ -86,7 +86,7 @@ class Face:
             operation = endpoint.name
             if len(request.rel_url.raw_query_string) > limits.QUERY_BYTES_MAX:
                 raise Problem(Code.BAD_REQUEST, "the query string is too long")
-            principal = ANYBODY if routes.is_private else self._principal(request, endpoint)
+            principal = ANYBODY if routes.is_private else self.identify(request, endpoint)
             call = Call(self, request, endpoint, argument, principal, identity, routes.is_private)
             response = await endpoint.run(call)
         except Problem as found:
@@ -157,7 +157,8 @@ class Face:
             return given
         return f"{self._start}-{next(self._numbers):x}"
 
-    def _principal(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+    def identify(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+        """Who asks, as the file of tokens says now."""
         if endpoint.is_local:
             self._refuse_from_afar(request)
         if self.tokens is None or endpoint.scope is None:
@@ -243,6 +244,8 @@ def problem_response(
         headers["Allow"] = found.allow
     if found.code is Code.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Bearer realm="quipu"'
+    if found.code is Code.UPGRADE_REQUIRED:
+        headers["Upgrade"], headers["Connection"] = "websocket", "Upgrade"
     if request is not None and not request.content.is_eof():
         response.force_close()  # what is left of the body is not worth reading
     return response

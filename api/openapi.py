@@ -34,6 +34,7 @@ DESCRIBED = {
     "signatures": "Check every signature, too.",
     "for": "write: it takes entries; read: finality is possible; store: nothing wrong was found.",
     "verbose": "Show also what holds.",
+    "content_type": "Of the entries that name none.",
     "author": "Node id, number or name of the member that wrote it.",
 }
 HEADERS = {

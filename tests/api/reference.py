@@ -42,6 +42,7 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
   becomes final between two pages is not repeated; where its page had not come yet, the feed alone
   has it: a `/v1/stream` opened before the walk tells it. New entries of a cord that the walk has
   passed are in the next walk.
+- **Many entries:** batches, NDJSON, or [stream ingest](ingest.md) over a WebSocket.
 - **Tokens:** `Authorization: Bearer …`; `quipu token new` makes one. A listener on an address other
   than loopback is refused without a file of tokens, unless `--insecure` is spelled out.
 - **Limits:** one entry 1 MiB, a request 1.5 MiB, a batch 16 MiB and 10,000 entries, an atomic batch

@@ -113,11 +113,38 @@ def test_key_and_conflict(url: str) -> None:
 
 def test_lines(url: str) -> None:
     done = quipu("submit", "-", "--lines", "--json", stdin='1\n\n{"a":2}\n3\n')
-    assert json.loads(done.stdout) == {"stored": 3, "duplicates": 0, "refused": 0}
+    fine = {"stored": 3, "duplicates": 0, "refused": 0, "undecided": 0}
+    assert (done.exit_code, json.loads(done.stdout)) == (0, fine)
     partly = quipu("submit", "-", "--lines", "--stream", "BAD", stdin="1\n")
     assert partly.exit_code == 10
-    assert "invalid-field" in partly.stderr
+    assert "line 1: invalid-field" in partly.stderr
+    mixed = quipu("submit", "-", "--lines", "--json", stdin="1\n{\n3\n")
+    assert (mixed.exit_code, json.loads(mixed.stdout)["stored"]) == (10, 2)
+    assert "line 2: is not JSON" in mixed.stderr
     assert quipu("submit", "1", "--lines").exit_code == 2
+
+
+def test_a_load_with_a_key_can_be_run_again(url: str) -> None:
+    rows = "".join(f'{{"n": {number}}}\n' for number in range(3_000))
+    load = ("submit", "-", "--lines", "--json", "--key", "load-7", "--wait", "read")
+    for stored, duplicates in ((3_000, 0), (0, 3_000)):
+        done = quipu(*load, stdin=rows)
+        assert done.exit_code == 0, done.stderr
+        told_counts = json.loads(done.stdout)
+        assert (told_counts["stored"], told_counts["duplicates"]) == (stored, duplicates)
+    changed = quipu(*load, stdin=rows.replace('"n": 7}', '"n": 8}'))
+    assert changed.exit_code == 10
+    assert "line 8: key-reused" in changed.stderr
+
+
+def test_lines_that_are_not_final_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    threaded = Threaded(FREE, size=3)
+    monkeypatch.setenv("QUIPU_URL", threaded.node.url)
+    try:
+        load = ("submit", "-", "--lines", "--wait", "read", "--timeout", "0.01")
+        assert quipu(*load, stdin="1\n2\n").exit_code == 8
+    finally:
+        threaded.stop()
 
 
 def test_proof_and_verify(url: str, tmp_path: Path) -> None:

@@ -166,6 +166,11 @@ async def _key_reused(api: Talk) -> Reply:
     return await api.submit(2, idempotency_key="k")
 
 
+@triggers(Code.UPGRADE_REQUIRED)
+async def _upgrade_required(api: Talk) -> Reply:
+    return await api.get("/v1/ingest")
+
+
 @triggers(Code.TOO_MANY_REQUESTS)
 async def _too_many(api: Talk) -> Reply:
     api.running.face.pressure.per_caller_max = 0
