@@ -39,6 +39,7 @@ class Call:
     argument: str  # of the one place in the path that varies
     principal: Principal
     request_id: str
+    is_private: bool = False  # it came over the admin socket
 
     @property
     def ledger(self) -> Ledger:
@@ -215,5 +216,6 @@ class Endpoint:
     body: RequestBody | None = None
     offers: tuple[str, ...] = (JSON, MSGPACK)
     by_stream: bool = False  # a token for single streams is enough: the endpoint checks which
+    is_local: bool = False  # over the admin socket, or with a token from this machine
     tag: str = "entries"
     examples: Mapping[str, str] = field(default_factory=dict)  # of path and query

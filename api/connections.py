@@ -19,8 +19,7 @@ from quipu.api.counters import Counters
 from quipu.api.face import problem_response
 from quipu.api.problems import CONTENT_TYPE, Problem
 from quipu.api.settings import Settings, is_loopback
-
-WAITING_MAX = 4_096  # connections accepted and not read; beyond, they are closed
+from quipu.node.limits import CONNECTIONS_WAITING_MAX
 
 
 class Connection(RequestHandler):
@@ -149,7 +148,7 @@ class Door(web.Server):
             connection.refuse(found)
         elif len(self._inside) < self._settings.connections_max:
             self._let_in(connection)
-        elif len(self._waiting) < WAITING_MAX:
+        elif len(self._waiting) < CONNECTIONS_WAITING_MAX:
             connection.hold()
             self._waiting.append(connection)
             self._make_room_soon()

@@ -79,7 +79,7 @@ class Express:
         asked = cast(web.BaseRequest, request)  # as far as these two look at it
         going = _Going(face, connection, errand.endpoint.name, face.request_id(asked))
         try:
-            principal = face.principal(asked, errand.endpoint)
+            principal = face.identify(asked, errand.endpoint)
             call = Call(face, asked, *errand, principal, going.identity)
             if errand.endpoint is self._get:
                 going.answer(entry_reply(call))

@@ -19,7 +19,7 @@ import msgspec
 from aiohttp import web
 
 from quipu.api import limits
-from quipu.api.callers import caller_of
+from quipu.api.callers import caller_of, is_of_this_machine
 from quipu.api.calls import Call, Endpoint, Reply, Response
 from quipu.api.codes import Code
 from quipu.api.counters import Counters
@@ -32,6 +32,7 @@ from quipu.api.settings import Settings
 from quipu.api.shaping import Shapes
 from quipu.api.tallies import StreamTallies
 from quipu.api.tokens import ANYBODY, Principal, Tokens
+from quipu.node.administration import Administration
 from quipu.node.service import Draining, Ledger
 
 T = TypeVar("T")
@@ -51,6 +52,7 @@ class Face:
     shapes: Shapes
     pressure: Pressure
     tokens: Tokens | None
+    administration: Administration | None = None
     tallies: StreamTallies = field(default_factory=StreamTallies)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     streams_open: int = 0
@@ -84,8 +86,8 @@ class Face:
             operation = endpoint.name
             if len(request.rel_url.raw_query_string) > limits.QUERY_BYTES_MAX:
                 raise Problem(Code.BAD_REQUEST, "the query string is too long")
-            principal = self.principal(request, endpoint)
-            call = Call(self, request, endpoint, argument, principal, identity)
+            principal = ANYBODY if routes.is_private else self.identify(request, endpoint)
+            call = Call(self, request, endpoint, argument, principal, identity, routes.is_private)
             response = await endpoint.run(call)
         except (ConnectionError, web.HTTPException):
             raise
@@ -162,7 +164,10 @@ class Face:
             return given
         return f"{self._start}-{next(self._numbers):x}"
 
-    def principal(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+    def identify(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+        """Who asks, as the file of tokens says now."""
+        if endpoint.is_local:
+            self._refuse_from_afar(request)
         if self.tokens is None or endpoint.scope is None:
             return ANYBODY
         given = request.headers.get("Authorization", "")
@@ -181,6 +186,13 @@ class Face:
         if not allowed:
             raise Problem(Code.FORBIDDEN, f"the scope {endpoint.scope} is needed")
         return principal
+
+    def _refuse_from_afar(self, request: web.BaseRequest) -> None:
+        if self.tokens is None:
+            detail = "without a file of tokens this is for the admin socket alone"
+            raise Problem(Code.FORBIDDEN, detail)
+        if not is_of_this_machine(request):
+            raise Problem(Code.FORBIDDEN, "this is for callers on the node's own machine")
 
     def _translated(self, error: BaseException, identity: str) -> Problem:
         found = as_problem(error)
@@ -242,4 +254,6 @@ def problem_reply(found: Problem, request_id: str) -> Reply:
         headers["Allow"] = found.allow
     if found.code is Code.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Bearer realm="quipu"'
+    if found.code is Code.UPGRADE_REQUIRED:
+        headers["Upgrade"], headers["Connection"] = "websocket", "Upgrade"
     return Reply(body.status, msgspec.json.encode(body), CONTENT_TYPE, headers)

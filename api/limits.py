@@ -66,3 +66,16 @@ TOKEN_CHECK_S = 1.0  # how soon a revoked token is seen at the latest
 # --- counting -------------------------------------------------------------------------------------
 STREAMS_COUNTED_MAX = 10_000  # names of streams kept with their counts, 1 MiB of memory
 STREAM_COUNT_STEP = 32  # events counted before the loop gets its turn
+
+# --- stream ingest --------------------------------------------------------------------------------
+INGESTS_MAX = 64  # connections of /v1/ingest at one time, each with its window
+INGEST_FRAME_BYTES_MAX = 2 * MIB  # one message: an entry of 1 MiB, or 2,048 of 1 KiB
+INGEST_FRAME_ENTRIES_MAX = 2_048  # with names and keys at their longest they still fit one event
+INGEST_WINDOW_ENTRIES = 8_192  # taken and not acknowledged; 40,000 a second at a sync of 200 ms
+INGEST_WINDOW_BYTES = 8 * MIB  # of frames, likewise
+INGEST_WINDOW_FRAMES = 64  # likewise: 64 connections fill the inbox and no more
+INGEST_ROWS_MAX = 1_024  # runs in one acknowledgement frame: with long details under 512 KiB
+INGEST_DETAIL_CHARS_MAX = 200  # of one refusal: what a frame of refusals holds is bounded
+INGEST_MOLDS_MAX = 1_024  # pairs of stream and content type that a connection is quick with
+INGEST_ROOM_S = 0.005  # how soon a full inbox is asked again; two commits
+INGEST_CLOSE_S = 2.0  # how long a producer has for its half of the goodbye

@@ -102,7 +102,7 @@ class _Told:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": kind})
         response.headers["X-Request-Id"] = self.call.request_id
         await response.prepare(self.call.request)
-        self._bound_what_is_unsent()
+        bound_what_is_unsent(self.call)
         news: Subscription | None = None
         with suppress(ConnectionError):
             if self.as_sse:
@@ -115,16 +115,6 @@ class _Told:
             finally:
                 news.close()
         return response
-
-    def _bound_what_is_unsent(self) -> None:
-        """Else the kernel alone keeps megabytes for a reader that has gone to sleep."""
-        transport, most = self.call.request.transport, self.call.face.settings.stream_write_bytes
-        if transport is None:
-            return
-        transport.set_write_buffer_limits(high=most)
-        connected = transport.get_extra_info("socket")
-        if connected is not None:
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, most)
 
     async def _catch_up(self, response: web.StreamResponse, upto: int) -> None:
         """What is in the store already, page by page, as fast as the caller reads."""
@@ -191,6 +181,17 @@ class _Told:
         shown = item.entry if item.type == "entry" else item
         cursor = f"id: {item.cursor}\n" if item.cursor else ""
         return f"event: {item.type}\n{cursor}data: ".encode() + msgspec.json.encode(shown) + b"\n\n"
+
+
+def bound_what_is_unsent(call: Call) -> None:
+    """Else the kernel alone keeps megabytes for a reader that has gone to sleep."""
+    transport, most = call.request.transport, call.face.settings.stream_write_bytes
+    if transport is None:
+        return
+    transport.set_write_buffer_limits(high=most)
+    connected = transport.get_extra_info("socket")
+    if connected is not None:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, most)
 
 
 _HEARTBEAT = StreamItem("heartbeat")

@@ -37,6 +37,19 @@ ANCESTORS_MAX = 10_000  # one answer; 1 ms a hundred
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.25, 1.0)
 STEP_SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
 
+# --- operations ----------------------------------------------------------------------------------
+OPERATIONS_KEPT_MAX = 100  # of those that have ended; a screen or two, 1 MiB at the most
+WORK_LINE_BYTES_MAX = 1 * MIB  # one line of a process that works for the node: 100 findings
+SCRUB_START_DELAY_S = 60.0  # after a start the node has other things to do
+SCRUB_RETRY_S = 3_600.0  # after a scrub that could not be done
+SCRUB_FILE_BYTES_MAX = 64 * KIB  # the note of the last scrub
+REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every finding that people read
+
+# --- open files ----------------------------------------------------------------------------------
+CONNECTIONS_WAITING_MAX = 4_096  # accepted and not read, as many as the API keeps
+SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end mark
+OWN_FILES_MAX = 256  # the store, keys, logs, pipes of operations, idle OPS and admin connections
+
 # --- files ---------------------------------------------------------------------------------------
 KEY_FILE_BYTES_MAX = 256  # one line
 CONFIG_FILE_BYTES_MAX = 1 * MIB  # a page of settings, with room

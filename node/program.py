@@ -15,6 +15,7 @@ from typing import Protocol
 
 from quipu.ledger.words import NodeId, Now
 from quipu.node import limits
+from quipu.node.administration import HOUR_S, Administration
 from quipu.node.data_directory import (
     FOUNDING_RANDOM_BYTES,
     DataDirectory,
@@ -24,18 +25,21 @@ from quipu.node.data_directory import (
 from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.inbox import Inbox
+from quipu.node.key_list import KeyRow, key_rows
 from quipu.node.logs import Log
 from quipu.node.machine import Machine, OpenStore, Surroundings
 from quipu.node.measures import Measures
 from quipu.node.news import Newsroom
+from quipu.node.operations import Operations
 from quipu.node.running import RunningLedger
-from quipu.node.service import Draining, Ledger
+from quipu.node.service import Draining
 from quipu.node.settings import Settings
+from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
-from quipu.storage.environment import StoreDamaged, has_room
+from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
-from quipu.storage.ownership import StoreForeign
+from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
 
 NS_PER_MS = 1_000_000
@@ -49,11 +53,12 @@ class Faces(Protocol):
         """No new connection; streams are said goodbye to; what is under way is finished."""
 
 
-StartFaces = Callable[[Ledger, Settings, Log], Awaitable[Faces]]
-
-
 def clock() -> Now:
-    return Now(time.time_ns() // NS_PER_MS, time.monotonic_ns() // NS_PER_MS)
+    return Now(wall_ms(), time.monotonic_ns() // NS_PER_MS)
+
+
+def wall_ms() -> int:
+    return time.time_ns() // NS_PER_MS
 
 
 def founding(settings: Settings) -> Founding:
@@ -73,6 +78,7 @@ class Node:
     settings: Settings
     directory: DataDirectory
     ledger: RunningLedger
+    administration: Administration
     log: Log
     stopping: asyncio.Event
     failure: str = ""
@@ -92,6 +98,7 @@ class Node:
         ledger.inbox.is_draining = True
         passing("drain.begun")
         ledger.end_waiting("draining")
+        await self.administration.close()
         try:
             async with asyncio.timeout(limits.DRAIN_S):
                 await ledger.turns.idle()
@@ -126,12 +133,43 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
     inbox = Inbox()
     turns = Turns(machine, writer, inbox, Outlets(), measures, log)
     ledger = RunningLedger(
-        settings.node.name, machine, inbox, turns, writer, Newsroom(), measures, time.monotonic
+        settings.node.name,
+        machine,
+        inbox,
+        turns,
+        writer,
+        Newsroom(),
+        measures,
+        Soundness.of(directory.path, wall_ms),
+        time.monotonic,
     )
-    node = Node(settings, directory, ledger, log, asyncio.Event())
+    stopping = asyncio.Event()
+    administration = _administration(settings, directory, ledger, log)
+    node = Node(settings, directory, ledger, administration, log, stopping)
     _connect(node)
     turns.wake()
     return node
+
+
+def _administration(
+    settings: Settings, directory: DataDirectory, ledger: RunningLedger, log: Log
+) -> Administration:
+    def keys() -> list[KeyRow]:
+        secret = directory.cluster_secret
+        return key_rows(settings, directory.key.node_id, secret, directory.cluster_id)
+
+    def forget_dead_readers() -> None:
+        ledger.machine.store.forget_dead_readers()  # the store may be another by then
+
+    return Administration(
+        directory.path,
+        keys,
+        lambda: None,
+        forget_dead_readers,
+        Operations(wall_ms, log),
+        ledger.soundness,
+        log,
+    )
 
 
 def _connect(node: Node) -> None:
@@ -150,6 +188,7 @@ def _connect(node: Node) -> None:
     ledger.inbox.wake = ledger.turns.wake
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.refused = count_overload
+    node.administration.drain = lambda: node.ask_stop("asked to drain")
     ledger.turns.outlets = Outlets(_send_nowhere, ledger.tell, store_has_room, node.give_up)
 
 
@@ -200,10 +239,16 @@ def _explained() -> Iterator[None]:
         raise DirectoryTaken(
             str(error), "Put back the store that belongs to these keys."
         ) from error
+    except StoreLocked as error:
+        raise DirectoryTaken(str(error), "End that process, or name another --data-dir.") from error
+    except (FormatTooNew, FormatTooOld) as error:
+        raise StoreUnusable(
+            str(error), "Start the program that wrote it: a newer or an older version of this one."
+        ) from error
     except (StoreDamaged, StoreCorrupt) as error:
         raise StoreUnusable(
             f"the store is damaged: {error}",
-            "Look with `python -m quipu.storage verify`; restore a backup in its place.",
+            "Look with `quipu store verify`; `quipu store restore` puts a backup in its place.",
         ) from error
     except StoreFull as error:
         raise StoreUnusable(
@@ -224,6 +269,9 @@ async def opened(settings: Settings, log: Log) -> AsyncIterator[Node]:
         node.close()
 
 
+StartFaces = Callable[[Node], Awaitable[Faces]]
+
+
 async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
     """Until SIGTERM or SIGINT. Raises `CannotStart`."""
     loop = asyncio.get_running_loop()
@@ -232,7 +280,8 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         loop.add_signal_handler(number, node.ask_stop, signal.Signals(number).name)
     faces: Faces | None = None
     try:
-        faces = await start_faces(node.ledger, settings, log)
+        faces = await start_faces(node)
+        node.administration.scrub_every(settings.store.scrub_interval_h * HOUR_S)
         await node.stopping.wait()
     finally:
         watchdog = loop.call_later(limits.STOP_S, _stop_hard, log)

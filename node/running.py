@@ -36,6 +36,7 @@ from quipu.node.service import (
     Stored,
     Subscription,
 )
+from quipu.node.soundness import Soundness
 from quipu.node.turns import Turns
 from quipu.node.writer import Writer
 
@@ -52,6 +53,7 @@ class RunningLedger:
     writer: Writer
     newsroom: Newsroom
     measures: Measures
+    soundness: Soundness
     monotonic_s: Callable[[], float]
     _waiting: dict[EventId, list[asyncio.Future[bool]]] = field(default_factory=dict)
     _waiting_count: int = 0
@@ -269,12 +271,17 @@ class RunningLedger:
                 Check("signing", core.recovery.may_sign),
                 Check("quorum", len(self.epoch.members) == 1),
             ),
+            store=self.soundness.checks(),
         )
 
     def metrics(self) -> Metrics:
         stats, measures = self.machine.store.stats(), self.measures
         return Metrics(
-            counters=measures.counters(),
+            counters={
+                **measures.counters(),
+                "scrubs_total": self.soundness.scrubs,
+                "scrub_failures_total": self.soundness.failures,
+            },
             gauges={
                 "feed_number": self.feed_number,
                 "epoch": self.epoch.number,
@@ -289,6 +296,8 @@ class RunningLedger:
                 "store_file_bytes": stats.file_bytes,
                 "store_full": int(self.inbox.is_full),
                 "draining": int(self.inbox.is_draining),
+                "scrub_findings": self.soundness.found,
+                "scrub_ended_seconds": (self.soundness.ended_ms or 0) / 1_000,
             },
             histograms={
                 "commit_seconds": cumulative(measures.commit_seconds),

@@ -52,11 +52,15 @@ class NotTaken(Exception):
 
 
 class Overloaded(NotTaken):
-    """The inbox is full, or too much of this node's own waits to become Read."""
+    """The inbox is full: soon there is room."""
 
     def __init__(self, retry_after_s: float, what: str) -> None:
         super().__init__(what)
         self.retry_after_s = retry_after_s
+
+
+class Backlogged(Overloaded):
+    """Too much of this node's own waits to become Read: the others have to confirm it first."""
 
 
 class Draining(NotTaken):
@@ -221,6 +225,7 @@ class Health:
     live: tuple[Check, ...]  # the loop turns and the writer answers
     ready: tuple[Check, ...]  # this node takes entries
     read: tuple[Check, ...]  # finality is possible
+    store: tuple[Check, ...] = ()  # what is stored is what was written, as far as was looked
 
     @property
     def is_live(self) -> bool:

@@ -157,7 +157,7 @@ class LocalNode:
         with self.log_path.open("a", encoding="utf-8") as stream:
             node = open_node(self._settings, open_log(self._settings.log, stream), loop)
             try:
-                faces = await start_faces(node.ledger, self._settings)
+                faces = await start_faces(node.ledger, self._settings, node.administration)
                 life = _Life(current_thread(), loop, node, faces)
                 began.set_result(life)
                 await node.stopping.wait()

@@ -18,7 +18,6 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
 from quipu.ledger.words import EventId, InvNumber, NodeNo, Seq, Slot
 from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
-from quipu.storage.backup import backup_beside
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
     ReadTxn,
@@ -296,9 +295,10 @@ class LmdbStore:
         signature, which costs far more than all the rest."""
         return Scrub(self._snapshot, self._tables, self.owner.cluster_id, verify).slices()
 
-    def backup(self, target: Path) -> None:
-        """A copy of the last commit while writing goes on, marked as restored."""
-        backup_beside(self.path, target)
+    def forget_dead_readers(self) -> None:
+        with self._writing:
+            if not self._closed:
+                self._env.reader_check()
 
     def note_crashes(self) -> None:
         """For the process whose life is this store: a fatal signal leaves a note beside the data,

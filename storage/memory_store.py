@@ -301,6 +301,9 @@ class MemoryStore:
             size,
         )
 
+    def forget_dead_readers(self) -> None:
+        pass
+
     def close(self) -> None:
         self._tables = None
         self._unsynced = []

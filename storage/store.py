@@ -95,5 +95,8 @@ class Store(History, Protocol):
 
     def stats(self) -> StoreStats: ...
 
+    def forget_dead_readers(self) -> None:
+        """A process that was killed while it read pins the pages it saw until somebody looks."""
+
     def close(self) -> None:
         """Once or more than once."""

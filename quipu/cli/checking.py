@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     import ssl
 
 OPS_URL = "http://127.0.0.1:8472"
-PROBES = ("livez", "readyz", "readyz?for=read")
-NAMES = {"livez": "live", "readyz": "ready", "readyz?for=read": "finality"}
+NAMES = {
+    "livez": "live",
+    "readyz": "ready",
+    "readyz?for=read": "finality",
+    "readyz?for=store": "store",
+}
 ANSWER_S = 5.0
 NAGIOS_OK, NAGIOS_WARNING, NAGIOS_CRITICAL = 0, 1, 2
 
@@ -41,7 +45,7 @@ def check(
 ) -> None:
     """Ask whether a node is alive, takes entries, and can make them final."""
     tls = trusted(ca_file)
-    found = [probe(ops_url, path, tls) for path in PROBES]
+    found = [probe(ops_url, path, tls) for path in NAMES]
     failing = [one for one in found if not one.passes]
     match form:
         case Format.JSON:
@@ -55,6 +59,8 @@ def check(
         for one in failing:
             print(f"quipu: {one.name}: {one.detail}", file=sys.stderr)
         unreachable = all(one.detail.startswith("no answer") for one in failing)
+        if unreachable:
+            print("  --ops-url names the OPS listener of a node that runs.", file=sys.stderr)
         raise typer.Exit(int(Exit.UNREACHABLE if unreachable else Exit.FAILURE))
 
 

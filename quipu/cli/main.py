@@ -5,7 +5,13 @@ from typing import Any
 
 import typer
 
-from quipu.cli import checking, ledger_commands, node_commands, offline_commands
+from quipu.cli import (
+    checking,
+    ledger_commands,
+    node_commands,
+    offline_commands,
+    store_commands,
+)
 
 HELP_OPTIONS = ["-h", "--help"]
 AN_ID = "9f2c…:0"  # 64 hex digits in truth
@@ -55,6 +61,8 @@ app.command("explain", epilog=f"Example: `quipu explain {AN_ID}`")(ledger_comman
 app.command("status", epilog=f"Example: `quipu status`, or `quipu status {AN_ID} --wait 10`")(
     ledger_commands.status
 )
+app.command("drain", epilog="Example: `quipu drain --data-dir var`")(store_commands.drain)
+app.command("keys", epilog="Example: `quipu keys --data-dir var --json`")(store_commands.keys)
 app.command("check", epilog="Example: `quipu check --format nagios`")(checking.check)
 
 token = typer.Typer(
@@ -69,6 +77,30 @@ token.command("new", epilog="Example: `quipu token new shop --scope entries:writ
 token.command("list", epilog="Example: `quipu token list`")(offline_commands.token_list)
 token.command("revoke", epilog="Example: `quipu token revoke shop`")(offline_commands.token_revoke)
 app.add_typer(token, name="token")
+
+store = typer.Typer(
+    help="The store of a node of this machine.",
+    epilog="Example: `quipu store stats --data-dir var`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+store.command("stats", epilog="Example: `quipu store stats --data-dir var --json`")(
+    store_commands.stats
+)
+store.command("verify", epilog="Example: `quipu store verify /backups/monday --signatures`")(
+    store_commands.verify
+)
+store.command("scrub", epilog="Example: `quipu store scrub --data-dir var`")(store_commands.scrub)
+store.command("backup", epilog="Example: `quipu store backup /backups/monday --data-dir var`")(
+    store_commands.backup
+)
+store.command("restore", epilog="Example: `quipu store restore /backups/monday --data-dir var`")(
+    store_commands.restore
+)
+store.command("compact", epilog="Example: `quipu store compact --data-dir var`")(
+    store_commands.compact
+)
+app.add_typer(store, name="store")
 
 errors = typer.Typer(
     help="What the problem codes mean.",

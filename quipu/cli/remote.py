@@ -58,6 +58,9 @@ class Remote:
     def client(self) -> "Iterator[Client]":
         from quipu.client import Client
 
+        for url in self.urls:
+            if not url.startswith(("http://", "https://")):
+                fail(f"{url} is no address of a node: write it as http://n1:8470", Exit.USAGE)
         with Client(self.urls, token=self._token(), tls=trusted(self.ca_file)) as client:
             yield client
 
@@ -171,14 +174,16 @@ def remote(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """An error is one line on stderr and an exit code."""
-    from quipu.client import QuipuError
+    """An error is one line on stderr, one of what to do next, and an exit code."""
+    from quipu.client import QuipuError, Unreachable
 
     try:
         yield
     except QuipuError as error:
         problem = error.problem
         print(f"quipu: {error}", file=sys.stderr)
+        if isinstance(error, Unreachable):
+            print("  `quipu run` starts a node; --url names another one.", file=sys.stderr)
         if problem is not None:
             for place in problem.errors:
                 print(

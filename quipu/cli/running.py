@@ -10,10 +10,10 @@ import uvloop
 
 from quipu.cli.faces import start_faces
 from quipu.ledger.epochs import cluster_id_of
-from quipu.node import failpoints, limits, program
+from quipu.node import failpoints, limits, open_files, program
 from quipu.node.exits import Exit
-from quipu.node.logs import Log, bridge, open_log
-from quipu.node.program import Faces
+from quipu.node.logs import bridge, open_log
+from quipu.node.program import Faces, Node
 from quipu.node.service import Ledger
 from quipu.node.settings import Settings
 
@@ -22,14 +22,17 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
     sys.setswitchinterval(limits.GIL_SWITCH_S)
     log = open_log(settings.log)
+    allowed = open_files.raise_to(open_files.wanted(settings))
+    if allowed < open_files.needed(settings):
+        log.warning("few files may be open: see `ulimit -Hn`", allowed=allowed)
     bridge(log, settings.log)
     if failpoints.is_armed():
         log.warning("failpoints are armed: this node will fail on purpose")
 
-    async def start(ledger: Ledger, settings: Settings, log: Log) -> Faces:
-        faces = await start_faces(ledger, settings)
-        _say_ready(ledger, settings, faces.urls, as_json)
-        log.info("running", node=ledger.node_id.hex()[:16], **faces.urls)
+    async def start(node: Node) -> Faces:
+        faces = await start_faces(node.ledger, settings, node.administration)
+        _say_ready(node.ledger, settings, faces.urls, as_json)
+        log.info("running", node=node.ledger.node_id.hex()[:16], **faces.urls)
         return faces
 
     # What is loaded by now stays: looking through it again and again cost the p99 of a flood 25 ms.
@@ -46,6 +49,7 @@ def _say_ready(ledger: Ledger, settings: Settings, urls: dict[str, str], as_json
             "node_id": ledger.node_id.hex(),
             "cluster_id": cluster_id_of(ledger.genesis).hex(),
             **urls,
+            "admin_socket": str(settings.admin_socket),
             "pid": os.getpid(),
             "data_dir": str(data_dir),
         }

@@ -18,6 +18,7 @@ from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
 from quipu.cli.main import app, show_help
 from quipu.client import transport
+from quipu.node.administration import Administration
 from tests import tree
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE
@@ -28,7 +29,13 @@ NOWHERE = "ab" * 32 + ":0"
 class Threaded:
     """A node on a loop of its own in another thread."""
 
-    def __init__(self, settings: Settings = FREE, size: int = 1) -> None:
+    def __init__(
+        self,
+        settings: Settings = FREE,
+        size: int = 1,
+        administration: Administration | None = None,
+    ) -> None:
+        self._administration = administration
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -36,9 +43,11 @@ class Threaded:
         self.node = self.running.result(10)
 
     async def _start(self, settings: Settings, size: int) -> Running:
-        return await serve(OneNode(size), settings)
+        return await serve(OneNode(size), settings, self._administration)
 
     def stop(self) -> None:
+        if self._administration is not None:
+            asyncio.run_coroutine_threadsafe(self._administration.close(), self._loop).result(10)
         asyncio.run_coroutine_threadsafe(self.node.stop(1), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -104,11 +113,38 @@ def test_key_and_conflict(url: str) -> None:
 
 def test_lines(url: str) -> None:
     done = quipu("submit", "-", "--lines", "--json", stdin='1\n\n{"a":2}\n3\n')
-    assert json.loads(done.stdout) == {"stored": 3, "duplicates": 0, "refused": 0}
+    fine = {"stored": 3, "duplicates": 0, "refused": 0, "undecided": 0}
+    assert (done.exit_code, json.loads(done.stdout)) == (0, fine)
     partly = quipu("submit", "-", "--lines", "--stream", "BAD", stdin="1\n")
     assert partly.exit_code == 10
-    assert "invalid-field" in partly.stderr
+    assert "line 1: invalid-field" in partly.stderr
+    mixed = quipu("submit", "-", "--lines", "--json", stdin="1\n{\n3\n")
+    assert (mixed.exit_code, json.loads(mixed.stdout)["stored"]) == (10, 2)
+    assert "line 2: is not JSON" in mixed.stderr
     assert quipu("submit", "1", "--lines").exit_code == 2
+
+
+def test_a_load_with_a_key_can_be_run_again(url: str) -> None:
+    rows = "".join(f'{{"n": {number}}}\n' for number in range(3_000))
+    load = ("submit", "-", "--lines", "--json", "--key", "load-7", "--wait", "read")
+    for stored, duplicates in ((3_000, 0), (0, 3_000)):
+        done = quipu(*load, stdin=rows)
+        assert done.exit_code == 0, done.stderr
+        told_counts = json.loads(done.stdout)
+        assert (told_counts["stored"], told_counts["duplicates"]) == (stored, duplicates)
+    changed = quipu(*load, stdin=rows.replace('"n": 7}', '"n": 8}'))
+    assert changed.exit_code == 10
+    assert "line 8: key-reused" in changed.stderr
+
+
+def test_lines_that_are_not_final_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    threaded = Threaded(FREE, size=3)
+    monkeypatch.setenv("QUIPU_URL", threaded.node.url)
+    try:
+        load = ("submit", "-", "--lines", "--wait", "read", "--timeout", "0.01")
+        assert quipu(*load, stdin="1\n2\n").exit_code == 8
+    finally:
+        threaded.stop()
 
 
 def test_proof_and_verify(url: str, tmp_path: Path) -> None:
@@ -178,7 +214,7 @@ def test_check(url: str) -> None:
     assert json.loads(quipu("check").stdout)["ready"]["passes"] is True
     assert 'quipu_check{check="live"} 1' in quipu("check", "--format", "prometheus").stdout
     nagios = quipu("check", "--format", "nagios")
-    assert (nagios.exit_code, nagios.stdout) == (0, "QUIPU OK - live, ready, finality\n")
+    assert (nagios.exit_code, nagios.stdout) == (0, "QUIPU OK - live, ready, finality, store\n")
 
 
 def test_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -55,20 +54,6 @@ def test_a_second_node_in_the_same_directory_is_refused(tmp_path: Path) -> None:
         assert "--data-dir" in done.stderr
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        done = quipu(
-            *("run", "--data-dir", str(tmp_path / "data")),
-            *("--api-listen", address, "--ops-listen", "127.0.0.1:0"),
-        )
-    assert done.returncode == Exit.CONFLICT
-    assert address in done.stderr
-    assert "--api-listen" in done.stderr
-
-
 def test_a_folder_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
     done = quipu("run", "--data-dir", str(tmp_path), *ANY_PORTS)
@@ -85,26 +70,6 @@ def test_a_store_of_another_node(tmp_path: Path) -> None:
     done = quipu("run", "--data-dir", str(tmp_path / "one"), *ANY_PORTS)
     assert done.returncode == Exit.CONFLICT
     assert "belongs to another cluster" in done.stderr
-
-
-def test_a_key_that_others_can_read(tmp_path: Path) -> None:
-    quipu("init", "--data-dir", str(tmp_path / "data"))
-    (tmp_path / "data/node.key").chmod(0o640)
-    done = quipu("run", "--data-dir", str(tmp_path / "data"), *ANY_PORTS)
-    assert done.returncode == Exit.AUTH
-    assert "chmod 600" in done.stderr
-
-
-def test_wrong_settings(tmp_path: Path) -> None:
-    file = tmp_path / "quipu.toml"
-    file.write_text('[api]\nlisen = "127.0.0.1:1"\n')
-    done = quipu("run", "--config", str(file))
-    assert (done.returncode, "Did you mean api.listen?" in done.stderr) == (Exit.USAGE, True)
-    done = quipu("config", "show", QUIPU_API_LISTEM="127.0.0.1:1")
-    assert (done.returncode, "QUIPU_API_LISTEN?" in done.stderr) == (Exit.USAGE, True)
-    done = quipu("run", "--set", "log.level=loud")
-    assert (done.returncode, "one of debug" in done.stderr) == (Exit.USAGE, True)
-    assert quipu("run", "--no-such-flag").returncode == Exit.USAGE
 
 
 def test_settings_and_their_origin(tmp_path: Path) -> None:
@@ -228,25 +193,3 @@ def test_a_public_address_without_tokens(tmp_path: Path) -> None:
     assert (code, "--insecure" in said) == (Exit.USAGE, True)
     with RunningCommand(tmp_path / "data", "--api-listen", "0.0.0.0:0", "--insecure") as node:
         assert node.stop()[0] == Exit.OK
-
-
-def test_an_address_that_is_not_of_this_machine(tmp_path: Path) -> None:
-    code, said = started(tmp_path, "--ops-listen", "192.0.2.1:1")
-    assert (code, "an address of this machine" in said) == (Exit.FAILURE, True)
-
-
-def test_tokens_and_certificates_that_cannot_be_used(tmp_path: Path) -> None:
-    code, said = started(tmp_path, "--set", f"api.tokens_file={tmp_path / 'none'}")
-    assert (code, "quipu token new" in said) == (Exit.AUTH, True)
-    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
-    tls = ("--set", f"api.tls_certificate={certificate}", "--set", f"api.tls_key={key}")
-    code, said = started(tmp_path, *tls)
-    assert (code, f"cannot read {certificate}" in said) == (Exit.USAGE, True)
-    assert started(tmp_path, *tls[:2])[0] == Exit.USAGE, "a certificate alone"
-    certificate.write_text("no certificate")
-    key.write_text("no key")
-    key.chmod(0o644)
-    assert started(tmp_path, *tls)[0] == Exit.AUTH
-    key.chmod(0o600)
-    code, said = started(tmp_path, *tls)
-    assert (code, "belong together" in said) == (Exit.USAGE, True)

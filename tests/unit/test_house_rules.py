@@ -26,6 +26,8 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
+    "quipu/cli/store_commands.py:restore": OPTIONS,
+    "quipu/cli/store_commands.py:verify": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
     "quipu/cli/ledger_commands.py:submit": "the options of the command",
 }

@@ -10,6 +10,7 @@ from quipu.ledger.entry import decode_entry
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId
 from quipu.node.service import (
+    Backlogged,
     Draining,
     EventRead,
     EventState,
@@ -193,7 +194,7 @@ def test_a_backlog_of_unread_is_said_before_the_body_is_read(tmp_path: Path) -> 
     async def test() -> None:
         async with small_node(tmp_path) as node:
             node.ledger.machine.core.author.unread_entries = 1_000_000
-            with pytest.raises(Overloaded):
+            with pytest.raises(Backlogged):
                 node.ledger.admit(1)
             assert not node.ledger.health().is_ready
             node.ledger.machine.core.author.unread_entries = 0
