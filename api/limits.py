@@ -26,7 +26,8 @@ CONNECTIONS_MAX = 1_000  # connection 1,001 waits unread in the backlog
 CONNECTIONS_PER_ADDRESS_MAX = 256  # one address cannot take them all; not held against loopback
 IDLE_S = 1.0  # a connection silent for so long leaves where others wait to be read
 BACKLOG = 1_024  # connections that the kernel keeps for us
-
+ACCEPTS_PER_TURN = 16  # of the event loop: 1 ms in which nobody else is served
+ACCEPT_PAUSE_S = 1.0  # when the process may open no more files
 PIPELINED_S = 0.005  # a request with others behind it waits so long: a pipeline has no hurry
 
 # --- pressure -------------------------------------------------------------------------------------
