@@ -258,3 +258,22 @@ async def test_no_more_files_is_no_end(
         await until(lambda: api.running.face.counters.connections == 2)
         for one in opened:
             one.close()
+
+
+async def test_a_huge_body_is_refused_and_left_unread() -> None:
+    async with talking() as api:
+        (huge,) = _opened(api, 1)
+        head = f"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: {1 << 40}\r\n\r\n"
+        huge.sendall(head.encode())
+        huge.setblocking(False)
+        loop = asyncio.get_running_loop()
+        assert b" 413 " in await loop.sock_recv(huge, 65_536)
+        sent, piece, silent_s = 0, bytes(1 << 20), loop.time()
+        while loop.time() - silent_s < 0.2:  # nothing was taken for so long
+            try:
+                sent += huge.send(piece)
+                silent_s = loop.time()
+            except BlockingIOError:
+                await asyncio.sleep(0)
+            assert sent < 64 << 20
+        huge.close()
