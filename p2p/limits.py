@@ -13,6 +13,7 @@ VERSION_TEXT_BYTES_MAX = 64  # longer than any release name of ours
 HOST_BYTES_MAX = 253  # a DNS name is no longer
 CONTENT_BYTES_MAX = 5 * MIB  # libzmq's MAXMSGSIZE; the largest message of the core fits
 CONTENT_MESSAGES_MAX = 4_096  # bounds the time of one turn at both ends
+FIELDS_MAX = 64  # of a gossip message of a later version; this one has 10
 LEAVING_BYTES_MAX = 256  # the form has 180 bytes at most
 HOPS_MAX = 16  # 3 random nodes a hop reach 100 in 5 hops
 BODY_BYTES_MAX = 128 * KIB  # of a gossip message that is neither of the core nor of a pool
