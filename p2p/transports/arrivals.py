@@ -1,27 +1,20 @@
-"""The inbound connections, by their descriptors: how many there are, and what each has brought.
+"""The inbound connections: how many there are, and what each has brought.
 
-libzmq accepts without limit, and takes a message into memory until its last part has come. So
-what is accepted beyond a number is shut, and so is a connection that brings bytes without end and
-no frame. The descriptors belong to libzmq: it is only ever shut down here, through a copy that
-was seen to be the very same connection, and libzmq closes it.
+libzmq accepts without limit, and holds a message in memory until its last part has come. So what
+is accepted beyond a number is shut, and so is a connection that brings bytes and no frame.
 """
 
-import os
 import socket
-import struct
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
 import zmq
 
 from quipu.p2p import limits
+from quipu.p2p.transports.descriptors import Descriptor
 
 EVENTS = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
-
-_BYTES_RECEIVED = struct.Struct("=128xQ")  # where tcp_info has it, since Linux 4.1
 
 
 class Fault(StrEnum):
@@ -35,11 +28,11 @@ class Fault(StrEnum):
 
 @dataclass(slots=True)
 class Connection:
-    descriptor: int
-    inode: int  # which connection that number meant: numbers come again
+    descriptor: Descriptor | None
     is_heard: bool = False  # it brought a frame at some time
     is_busy: bool = False  # it brought one since it was last measured
     bytes_before: int | None = None
+    bytes_unfinished: int = 0
     is_gone: bool = False
 
 
@@ -47,88 +40,73 @@ class Arrivals:
     def __init__(self, port: int, faults: Counter[Fault]) -> None:
         self._port = port
         self._faults = faults
-        self._living: dict[int, Connection] = {}  # by descriptor, oldest first
+        self._living: dict[int, Connection] = {}  # by number, oldest first
 
     def __len__(self) -> int:
         return len(self._living)
 
-    def on_event(self, event: int, value: int) -> None:
-        if event == zmq.EVENT_DISCONNECTED:
-            self._forget(value)
-        elif event == zmq.EVENT_ACCEPTED:
-            self._forget(value)
-            self._welcome(value)
+    def on_event(self, event: int, number: int) -> None:
+        self._forget(number)
+        if event == zmq.EVENT_ACCEPTED:
+            self._welcome(number)
 
-    def at(self, descriptor: int) -> Connection:
-        """Call it once all events are read. One that is not known here has ended already."""
-        connection = self._living.get(descriptor)
-        return connection if connection is not None else Connection(descriptor, 0, is_gone=True)
+    def at(self, number: int) -> Connection:
+        """Call it once all events are read: who is not known here has ended already."""
+        return self._living.get(number) or Connection(None, is_gone=True)
 
     def shut_endless(self) -> None:
-        """Call it when no whole frame is left to read, so that bytes and no frame mean a part of
-        one."""
-        for connection in tuple(self._living.values()):
-            if connection.is_busy:
-                connection.is_busy, connection.bytes_before = False, None
-                continue
-            received = self._bytes_received(connection)
-            if received is None:
-                self._forget(connection.descriptor)
-            elif connection.bytes_before is None:
-                connection.bytes_before = received
-            elif received - connection.bytes_before > limits.UNFINISHED_BYTES_MAX:
+        """Call it when no frame is left to read: then bytes without a frame are parts of one."""
+        for number, connection in tuple(self._living.items()):
+            if not self._measured(connection):
+                self._forget(number)
+        worst_last = sorted(
+            self._living.values(), key=lambda c: (not c.is_heard, c.bytes_unfinished)
+        )
+        unfinished_bytes = sum(c.bytes_unfinished for c in worst_last)
+        for connection in reversed(worst_last):
+            is_endless = connection.bytes_unfinished > limits.UNFINISHED_BYTES_MAX
+            if is_endless or unfinished_bytes > limits.UNFINISHED_ALL_BYTES_MAX:
+                unfinished_bytes -= connection.bytes_unfinished
                 self._shut(connection, Fault.ENDLESS)
 
-    def _welcome(self, descriptor: int) -> None:
-        with _copy_of(descriptor) as copy:
-            if copy is None or not self._is_inbound(copy):
-                return  # it ended before its event was read
-            connection = Connection(descriptor, os.fstat(copy.fileno()).st_ino)
-        self._living[descriptor] = connection
+    def _measured(self, connection: Connection) -> bool:
+        if connection.is_busy:
+            connection.is_busy, connection.bytes_before, connection.bytes_unfinished = (
+                False,
+                None,
+                0,
+            )
+            return True
+        assert connection.descriptor is not None, "only those that were seen are living"
+        received = connection.descriptor.bytes_received()
+        if received is None:
+            return False
+        if connection.bytes_before is None:
+            connection.bytes_before = received if connection.is_heard else 0
+        connection.bytes_unfinished = received - connection.bytes_before
+        return True
+
+    def _welcome(self, number: int) -> None:
+        descriptor = Descriptor.of(number, self._is_inbound)
+        if descriptor is None:
+            return
+        connection = Connection(descriptor)
+        self._living[number] = connection
         if len(self._living) > limits.INBOUND_CONNECTIONS_MAX:
             # Whoever holds a place and says nothing makes room for those who may.
             silent = (c for c in self._living.values() if not c.is_heard)
-            self._shut(next(silent, connection), Fault.CROWD)
+            self._shut(next(silent), Fault.CROWD)
 
-    def _forget(self, descriptor: int) -> None:
-        connection = self._living.pop(descriptor, None)
+    def _is_inbound(self, copy: socket.socket) -> bool:
+        return int(copy.getsockname()[1]) == self._port
+
+    def _forget(self, number: int) -> None:
+        connection = self._living.pop(number, None)
         if connection is not None:
             connection.is_gone = True
 
-    def _is_inbound(self, copy: socket.socket) -> bool:
-        is_tcp = copy.family in (socket.AF_INET, socket.AF_INET6)
-        return is_tcp and int(copy.getsockname()[1]) == self._port
-
-    def _bytes_received(self, connection: Connection) -> int | None:
-        """None where that connection is no more."""
-        with _copy_of(connection.descriptor) as copy:
-            if copy is None or os.fstat(copy.fileno()).st_ino != connection.inode:
-                return None
-            told = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED.size)
-            return int(_BYTES_RECEIVED.unpack(told)[0])
-
     def _shut(self, connection: Connection, fault: Fault) -> None:
+        assert connection.descriptor is not None, "only those that were seen are living"
         self._faults[fault] += 1
-        self._forget(connection.descriptor)
-        with _copy_of(connection.descriptor) as copy:
-            if copy is not None and os.fstat(copy.fileno()).st_ino == connection.inode:
-                with suppress(OSError):  # the peer was faster
-                    copy.shutdown(socket.SHUT_RDWR)
-
-
-@contextmanager
-def _copy_of(descriptor: int) -> Iterator[socket.socket | None]:
-    """None where that number is no socket any more."""
-    try:
-        number = os.dup(descriptor)
-    except OSError:
-        yield None
-        return
-    try:
-        copy = socket.socket(fileno=number)
-    except OSError:
-        os.close(number)
-        yield None
-        return
-    with copy:
-        yield copy
+        self._forget(connection.descriptor.number)
+        connection.descriptor.shut()

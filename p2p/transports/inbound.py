@@ -4,7 +4,6 @@ Each frame carries the key that its connection proved (the user id of the ZAP an
 that a peer gave itself never stands for another one.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +37,6 @@ class Inbound:
     def __init__(
         self, context: Context, own: Curve, listen: Endpoint, hear: Callable[[FrameReceived], None]
     ) -> None:
-        self._loop = asyncio.get_running_loop()
         self._hear = hear
         self._links: dict[bytes, _Link] = {}
         self._links_named = 0
@@ -51,7 +49,6 @@ class Inbound:
         try:
             self._socket.bind(address_of(listen))
         except zmq.ZMQError as error:
-            self._socket.close()
             raise cannot_listen(listen, error.errno, str(error)) from error
         port = self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2]
         self.bound = Endpoint(listen.host, int(port))
@@ -59,7 +56,6 @@ class Inbound:
         self._monitor = Monitor(context, self._socket, EVENTS, self._arrivals.on_event)
         self._readable = Readable(self._socket, self._turn)
         self._readable.start()
-        self._watch = self._loop.call_later(limits.WATCH_INTERVAL_MS / 1000, self._on_watch)
 
     @property
     def connections(self) -> int:
@@ -74,8 +70,18 @@ class Inbound:
         self._is_paused = False
         self._readable.start()
 
+    def watch(self) -> None:
+        """Call it now and then. A frame that waits to be read hides what came after it."""
+        if self._is_paused or not self._is_drained:
+            return
+        if int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            self._readable.wake()  # that look has taken the sign away
+            return
+        self._monitor.read()
+        self._arrivals.shut_endless()
+        self._forget_gone()
+
     def close(self) -> None:
-        self._watch.cancel()
         self._readable.stop()
         self._monitor.close()
         self._socket.close()
@@ -139,9 +145,3 @@ class Inbound:
         gone = [name for name, link in self._links.items() if link.connection.is_gone]
         for name in gone:
             del self._links[name]
-
-    def _on_watch(self) -> None:
-        self._watch = self._loop.call_later(limits.WATCH_INTERVAL_MS / 1000, self._on_watch)
-        if self._is_drained:
-            self._arrivals.shut_endless()
-            self._forget_gone()

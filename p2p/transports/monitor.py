@@ -28,7 +28,6 @@ class Monitor:
         socket.monitor(name, events)
         self._socket = context.socket(zmq.PAIR)
         self._socket.rcvhwm = limits.EVENTS_WAITING_MAX
-        self._socket.linger = 0
         self._socket.connect(name)
         self._readable = Readable(self._socket, self.read)
         self._readable.start()

@@ -5,6 +5,7 @@ budget of bytes.
 """
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from quipu.ledger.words import NodeId
 from quipu.p2p import limits
 from quipu.p2p.inputs import FrameDropped, LinkClosed, LinkOpened
 from quipu.p2p.transport import Hear
+from quipu.p2p.transports.descriptors import Descriptor
 from quipu.p2p.transports.monitor import Monitor
 from quipu.p2p.transports.options import Curve, address_of, set_dealer
 from quipu.p2p.transports.readable import Context, Readable
@@ -51,21 +53,37 @@ class Outbound:
         self._close_by: float | None = None  # set once it is told to close
         self._is_over = False
         self._started_at = self._loop.time()
+        self._descriptor: Descriptor | None = None
         self._why = ""
         self._timer = self._loop.call_later(DIAL_TIMEOUT_MS / 1000, self.end, "no answer")
 
     def dial(self, own: Curve, server: LinkKey, endpoint: Endpoint) -> None:
+        """Raises `zmq.ZMQError` where libzmq takes no socket or no such address; then `end` it."""
         if self._is_over:
             return
         self._socket = self._context.socket(zmq.DEALER)
-        set_dealer(self._socket, own, server, endpoint)
-        self._monitor = Monitor(self._context, self._socket, EVENTS, self._on_event)
+        try:
+            set_dealer(self._socket, own, server, endpoint)
+            self._monitor = Monitor(self._context, self._socket, EVENTS, self._on_event)
+        except zmq.ZMQError:
+            self._socket.close(linger=0)
+            raise
         self._writable = Readable(self._socket, self._drain)
         self._is_dialled = True
+        self._port = endpoint.port
         self._started_at = self._loop.time()
         self._socket.connect(address_of(endpoint))
         if self._queue:
             self._writable.start()
+
+    def watch(self) -> None:
+        """Call it now and then. Only the handshake and heartbeats come this way; libzmq would
+        keep anything else in memory."""
+        received = self._descriptor.bytes_received() if self._descriptor is not None else None
+        lasted_s = self._loop.time() - self._started_at
+        granted = limits.HANDSHAKE_BYTES_MAX + limits.HEARTBEAT_BYTES_SECOND_MAX * lasted_s
+        if received is not None and received > granted:
+            self.end("the peer sends where no peer sends anything")
 
     # --- frames ---------------------------------------------------------------------------------
     def send(self, head: bytes, content: bytes) -> None:
@@ -148,6 +166,7 @@ class Outbound:
             case zmq.EVENT_CONNECTED:
                 self._why = "ended within the handshake: not the node of this id, or not a node"
                 self._started_at = self._loop.time()
+                self._descriptor = Descriptor.of(value, self._is_to_peer)
             case zmq.EVENT_HANDSHAKE_FAILED_AUTH:
                 self._why = f"the peer refuses this node's key (status {value})"
             case zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
@@ -161,6 +180,9 @@ class Outbound:
                 self.end(self._not_connected())
             case _:
                 raise AssertionError(f"event {event} was not asked for")
+
+    def _is_to_peer(self, copy: socket.socket) -> bool:
+        return int(copy.getpeername()[1]) == self._port
 
     def _has_lasted(self, duration_ms: int) -> bool:
         return self._loop.time() - self._started_at >= duration_ms / 1000 - 0.05

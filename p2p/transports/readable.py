@@ -29,7 +29,7 @@ class Readable:
         if not self._is_on:
             self._is_on = True
             self._loop.add_reader(self._descriptor, self._on_sign)
-            self._soon()
+            self.wake()
 
     def stop(self) -> None:
         """Before the socket is closed: its descriptor is another's afterwards."""
@@ -44,8 +44,9 @@ class Readable:
         if self._next is None:
             self._run()
 
-    def _soon(self) -> None:
-        if self._next is None:
+    def wake(self) -> None:
+        """A turn soon, for whoever has called the socket outside of one."""
+        if self._next is None and self._is_on:
             self._next = self._loop.call_soon(self._run)
 
     def _run(self) -> None:
@@ -54,5 +55,5 @@ class Readable:
         try:
             has_more = self._turn()
         finally:
-            if has_more and self._is_on:
-                self._soon()
+            if has_more:
+                self.wake()

@@ -41,8 +41,9 @@ class ZmqTransport:
             self._inbound = Inbound(self._context, self._own, listen, hear)
         except BaseException:
             self._doorkeeper.close()
-            self._context.term()
+            self._context.destroy(linger=0)
             raise
+        self._watch = self._loop.call_later(limits.WATCH_INTERVAL_MS / 1000, self._on_watch)
 
     @property
     def bound(self) -> Endpoint:
@@ -95,6 +96,7 @@ class ZmqTransport:
 
     async def stop(self) -> None:
         """Within the linger. Nothing is told any more once it is called."""
+        self._watch.cancel()
         self._inbound.close()
         for peer in tuple(self._links):
             self.close(peer)
@@ -124,6 +126,12 @@ class ZmqTransport:
             link.end(f"cannot find {endpoint.host}: {error}")
         else:
             self._dial(link, server, Endpoint(str(found[0][4][0]), endpoint.port))
+
+    def _on_watch(self) -> None:
+        self._watch = self._loop.call_later(limits.WATCH_INTERVAL_MS / 1000, self._on_watch)
+        self._inbound.watch()
+        for link in tuple(self._links.values()):
+            link.watch()
 
     def _on_ended(self, link: Outbound) -> None:
         self._leaving.discard(link)
