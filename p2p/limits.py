@@ -38,6 +38,7 @@ BACKLOG_MAX = 256  # not yet accepted: as many as are let in
 EVENTS_WAITING_MAX = 100_000  # told by libzmq, not yet read: 1 s of a flood, 10 MB
 UNFINISHED_BYTES_MAX = 16 * MIB  # of one connection without a frame: the largest and TCP's buffer
 UNFINISHED_ALL_BYTES_MAX = 256 * MIB  # of all: every member in the middle of the largest frame
+UNCOUNTED_BYTES_MAX = 64 * KIB  # handshake and heartbeats, and what frames weigh on the wire
 HANDSHAKE_BYTES_MAX = 8 * KIB  # that come back to whoever dials, which are under 1 KiB
 HEARTBEAT_BYTES_SECOND_MAX = 512  # the same after the handshake, which are about 150
 CONNECT_TIMEOUT_MS = 1_500  # three tries of TCP on a local network, one across the world

@@ -31,7 +31,7 @@ class Connection:
     descriptor: Descriptor | None
     is_heard: bool = False  # it brought a frame at some time
     is_busy: bool = False  # it brought one since it was last measured
-    bytes_before: int | None = None
+    bytes_read: int = 0  # of frames, as they were on the wire, about
     bytes_unfinished: int = 0
     is_gone: bool = False
 
@@ -59,31 +59,24 @@ class Arrivals:
         for number, connection in tuple(self._living.items()):
             if not self._measured(connection):
                 self._forget(number)
-        worst_last = sorted(
-            self._living.values(), key=lambda c: (not c.is_heard, c.bytes_unfinished)
-        )
-        unfinished_bytes = sum(c.bytes_unfinished for c in worst_last)
-        for connection in reversed(worst_last):
+        unfinished_bytes = sum(c.bytes_unfinished for c in self._living.values())
+        for connection in sorted(self._living.values(), key=_suspicion, reverse=True):
             is_endless = connection.bytes_unfinished > limits.UNFINISHED_BYTES_MAX
             if is_endless or unfinished_bytes > limits.UNFINISHED_ALL_BYTES_MAX:
                 unfinished_bytes -= connection.bytes_unfinished
                 self._shut(connection, Fault.ENDLESS)
 
     def _measured(self, connection: Connection) -> bool:
-        if connection.is_busy:
-            connection.is_busy, connection.bytes_before, connection.bytes_unfinished = (
-                False,
-                None,
-                0,
-            )
-            return True
         assert connection.descriptor is not None, "only those that were seen are living"
         received = connection.descriptor.bytes_received()
         if received is None:
             return False
-        if connection.bytes_before is None:
-            connection.bytes_before = received if connection.is_heard else 0
-        connection.bytes_unfinished = received - connection.bytes_before
+        unfinished = received - connection.bytes_read
+        if connection.is_busy and unfinished < limits.UNCOUNTED_BYTES_MAX:
+            # What nobody counts does not add up over days. Who is within a message is not busy
+            # again before it has ended, so this forgives little, and once.
+            unfinished, connection.bytes_read = 0, received
+        connection.is_busy, connection.bytes_unfinished = False, unfinished
         return True
 
     def _welcome(self, number: int) -> None:
@@ -110,3 +103,9 @@ class Arrivals:
         self._faults[fault] += 1
         self._forget(connection.descriptor.number)
         connection.descriptor.shut()
+
+
+def _suspicion(connection: Connection) -> tuple[bool, int]:
+    """Whoever never sent a frame has no reason for many bytes; of the others, who has most."""
+    unfinished = connection.bytes_unfinished
+    return not connection.is_heard and unfinished > limits.UNCOUNTED_BYTES_MAX, unfinished

@@ -14,12 +14,13 @@ from quipu.p2p import limits
 from quipu.p2p.inputs import FrameReceived
 from quipu.p2p.transports.arrivals import EVENTS, Arrivals, Connection, Fault
 from quipu.p2p.transports.monitor import Monitor
-from quipu.p2p.transports.options import Curve, address_of, set_router
+from quipu.p2p.transports.options import CURVE_BYTES, Curve, address_of, set_router
 from quipu.p2p.transports.readable import Context, Readable
 from quipu.p2p.transports.refusals import cannot_listen
 from quipu.p2p.words import Endpoint, LinkId, LinkKey
 
 LINK_ID_BYTES = 8
+FRAME_WIRE_BYTES = 2 * CURVE_BYTES  # on the wire, besides what is in the two parts
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Inbound:
         self._hear = hear
         self._links: dict[bytes, _Link] = {}
         self._links_named = 0
-        self._is_skipping = False  # within a message of too many parts
+        self._skipped: _Link | None = None  # which is within a message of too many parts
         self._is_paused = False
         self._is_drained = False
         self.faults: Counter[Fault] = Counter()
@@ -105,9 +106,11 @@ class Inbound:
         """One message, or one part of a message that is skipped; `zmq.Again` comes of nothing but
         its first part. Flat, since each frame passes here: 4 us in all, 1 us of them the key."""
         receive = self._socket.recv
-        if self._is_skipping:
+        if self._skipped is not None:
             part = receive(zmq.NOBLOCK, copy=False)
-            self._is_skipping = part.more
+            self._skipped.connection.bytes_read += len(part)
+            if not part.more:
+                self._skipped = None
             return len(part)
         name = receive(zmq.NOBLOCK)
         head = receive(zmq.NOBLOCK, copy=False)
@@ -115,15 +118,17 @@ class Inbound:
         link = self._links.get(name)
         if link is None or link.user_id != user_id:
             link = self._new_link(name, user_id, head)
-        link.connection.is_heard = link.connection.is_busy = True
-        head_bytes = len(head)
+        connection = link.connection
+        connection.is_heard = connection.is_busy = True
         if not head.more:
             self.faults[Fault.PARTS] += 1
-            return head_bytes
+            return len(head)
         content = receive(zmq.NOBLOCK, copy=False)
+        head_bytes = len(head)
         frame_bytes = head_bytes + len(content)
+        connection.bytes_read += frame_bytes + FRAME_WIRE_BYTES
         if content.more:
-            self._is_skipping = True
+            self._skipped = link
             self.faults[Fault.PARTS] += 1
         elif head_bytes > limits.HEAD_BYTES_MAX:
             self.faults[Fault.HEAD_BYTES] += 1

@@ -1,5 +1,6 @@
 """Options of the sockets. libzmq's own defaults are without bounds."""
 
+import errno
 import ipaddress
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from quipu.p2p.transports.readable import Socket
 from quipu.p2p.transports.zap import DOMAIN
 from quipu.p2p.words import Endpoint, LinkKey
 
-CURVE_BYTES = 64  # 33 more on the wire for each part, which MAXMSGSIZE counts
+CURVE_BYTES = 42  # more for each part on the wire: of CURVE 33, of ZMTP 9 at most
+PORT_MAX = 65_535
 SERVER_FRAME_BYTES_MAX = limits.KIB  # a ROUTER sends the handshake and heartbeats, nothing else
 
 
@@ -34,6 +36,9 @@ class Curve:
 
 
 def address_of(endpoint: Endpoint) -> str:
+    """Raises `zmq.ZMQError` for no port at all: libzmq would take another in its place."""
+    if not 0 <= endpoint.port <= PORT_MAX:
+        raise zmq.ZMQError(errno.EINVAL)
     return f"tcp://{endpoint}"
 
 
