@@ -54,14 +54,15 @@ class Arrivals:
         """Call it once all events are read: who is not known here has ended already."""
         return self._living.get(number) or Connection(None, is_gone=True)
 
-    def shut_endless(self) -> None:
-        """Call it when no frame is left to read: then bytes without a frame are parts of one."""
+    def shut_endless(self, *, is_all_read: bool) -> None:
+        """When no whole frame is left to read, what a connection has brought besides its frames
+        is the beginning of one. When some are left, only the sum of all says something."""
         for number, connection in tuple(self._living.items()):
             if not self._measured(connection):
                 self._forget(number)
         unfinished_bytes = sum(c.bytes_unfinished for c in self._living.values())
         for connection in sorted(self._living.values(), key=_suspicion, reverse=True):
-            is_endless = connection.bytes_unfinished > limits.UNFINISHED_BYTES_MAX
+            is_endless = is_all_read and connection.bytes_unfinished > limits.UNFINISHED_BYTES_MAX
             if is_endless or unfinished_bytes > limits.UNFINISHED_ALL_BYTES_MAX:
                 unfinished_bytes -= connection.bytes_unfinished
                 self._shut(connection, Fault.ENDLESS)

@@ -63,6 +63,8 @@ class Inbound:
         return len(self._arrivals)
 
     def pause(self) -> None:
+        """For less than the heartbeat's timeout: once the queues are full, libzmq does not see
+        the heartbeats behind them either, and gives the connection up."""
         self._is_paused = True
         self._is_drained = False
         self._readable.stop()
@@ -73,14 +75,11 @@ class Inbound:
 
     def watch(self) -> None:
         """Call it now and then. A frame that waits to be read hides what came after it."""
-        if self._is_paused or not self._is_drained:
-            return
         if int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            self._is_drained = False
             self._readable.wake()  # that look has taken the sign away
-            return
         self._monitor.read()
-        self._arrivals.shut_endless()
-        self._forget_gone()
+        self._arrivals.shut_endless(is_all_read=self._is_drained)
 
     def close(self) -> None:
         self._readable.stop()
@@ -138,6 +137,8 @@ class Inbound:
 
     def _new_link(self, name: bytes, user_id: str, head: zmq.Frame) -> _Link:
         self._monitor.read()  # whoever had this descriptor before is told gone by now
+        if len(self._links) > 2 * limits.INBOUND_CONNECTIONS_MAX:
+            self._forget_gone()  # of those that are always busy, nobody is waited for
         self._links_named += 1
         link_id = LinkId(self._links_named.to_bytes(LINK_ID_BYTES))
         connection = self._arrivals.at(int(head.get(zmq.SRCFD)))

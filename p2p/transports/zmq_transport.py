@@ -5,6 +5,7 @@ libzmq has one thread for the network. Nothing is told from within `open`, `send
 """
 
 import asyncio
+import socket
 import threading
 from collections import Counter
 
@@ -35,6 +36,7 @@ class ZmqTransport:
         self._leaving: set[Outbound] = set()  # closed, and still delivering
         self._all_left: asyncio.Future[None] | None = None
         self._lookups: set[asyncio.Task[None]] = set()
+        self._lookups_of: Counter[str] = Counter()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context(io_threads=1)
         self._doorkeeper = Doorkeeper(self._context)
         try:
@@ -119,13 +121,18 @@ class ZmqTransport:
         """libzmq would look it up in its one thread, where all links would wait for it."""
         try:
             async with asyncio.timeout(limits.RESOLVE_TIMEOUT_MS / 1000):
-                found = await self._loop.getaddrinfo(endpoint.host, endpoint.port)
+                found = await self._loop.getaddrinfo(
+                    endpoint.host, endpoint.port, type=socket.SOCK_STREAM
+                )
         except TimeoutError:
             link.end(f"no address for {endpoint.host} within {limits.RESOLVE_TIMEOUT_MS} ms")
         except (OSError, UnicodeError) as error:
             link.end(f"cannot find {endpoint.host}: {error}")
         else:
-            self._dial(link, server, Endpoint(str(found[0][4][0]), endpoint.port))
+            # One address a dial: who redials comes to the others as well.
+            address = found[self._lookups_of[endpoint.host] % len(found)][4]
+            self._lookups_of[endpoint.host] += 1
+            self._dial(link, server, Endpoint(str(address[0]), endpoint.port))
 
     def _on_watch(self) -> None:
         self._watch = self._loop.call_later(limits.WATCH_INTERVAL_MS / 1000, self._on_watch)

@@ -27,6 +27,7 @@ from quipu.p2p.transports.refusals import (
 from quipu.p2p.transports.zap import answer
 from quipu.p2p.transports.zmq_transport import ZmqTransport
 from quipu.p2p.words import Endpoint
+from tests import tree
 from tests.listening import HEAD, LOOPBACK, WAIT_S, Listener, key_of
 from tests.tcp_proxy import TcpProxy
 
@@ -177,7 +178,10 @@ def test_an_address_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyP
 def test_names_are_looked_up() -> None:
     async def case(stage: Stage) -> None:
         n1, n2 = stage.node("n1"), stage.node("n2")
-        n1.transport.open(n2.key.node_id, Endpoint("localhost", n2.transport.bound.port))
+        while not n1.all_of(LinkOpened):  # localhost may have two addresses
+            dials = len(n1.heard)
+            n1.transport.open(n2.key.node_id, Endpoint("localhost", n2.transport.bound.port))
+            await n1.until(lambda: len(n1.heard) > dials)  # noqa: B023
         n1.send(n2, b"by name")
         await n2.until_heard(b"by name")
         n3 = stage.node("n3")
@@ -467,7 +471,7 @@ def test_where_nobody_can_listen(listen: Endpoint, refusal: type[Exception]) -> 
 
     before = traces()
     on_stage(case)
-    assert traces() == before
+    assert_only(before)
 
 
 def test_a_privileged_port_says_what_to_do() -> None:
@@ -479,6 +483,14 @@ def test_a_privileged_port_says_what_to_do() -> None:
 def traces() -> tuple[int, int]:
     """Descriptors and threads of this process."""
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+
+def assert_only(before: tuple[int, int]) -> None:
+    """A thread that was joined may still be listed for a moment."""
+    deadline = time.monotonic() + 2
+    while traces() != before and time.monotonic() < deadline:
+        os.sched_yield()
+    assert traces() == before
 
 
 def test_stop_leaves_nothing_and_takes_no_longer_than_the_linger(
@@ -498,12 +510,12 @@ def test_stop_leaves_nothing_and_takes_no_longer_than_the_linger(
         start = time.monotonic()
         await n1.stop()
         took_s = time.monotonic() - start
-        assert 0.5 < took_s < limits.LINGER_MS / 1000 + 0.5
+        assert 0.5 < took_s < limits.LINGER_MS / 1000 + 1  # and a busy machine
 
     on_stage(lambda _stage: asyncio.sleep(0))  # what uvloop keeps for ever
     before = traces()
     on_stage(case)
-    assert traces() == before
+    assert_only(before)
     assert threading.active_count() == 1
 
 
@@ -535,3 +547,8 @@ def test_without_a_key_nobody_is_let_in(asked: list[bytes]) -> None:
 @pytest.mark.parametrize("request_parts", [[], REQUEST, [b"2.0", *REQUEST]])
 def test_what_is_no_request_has_no_answer(request_parts: list[bytes]) -> None:
     assert answer(request_parts) is None
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_every_fault_is_explained(fault: Fault) -> None:
+    assert f"| `{fault}` |" in tree.read("docs/transport.md")
