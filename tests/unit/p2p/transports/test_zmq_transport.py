@@ -3,11 +3,12 @@
 import asyncio
 import errno
 import os
+import resource
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 
 import pytest
 import uvloop
@@ -219,6 +220,40 @@ def test_a_port_that_cannot_be_is_not_dialled() -> None:
         assert (await why_closed(n1)).startswith("cannot dial 127.0.0.1:99999")
 
     on_stage(case)
+
+
+@pytest.mark.parametrize("free", range(3))
+def test_a_link_without_descriptors_is_closed_and_leaves_none(free: int) -> None:
+    async def case(stage: Stage) -> None:
+        n1, n2 = stage.node("n1"), stage.node("n2")
+        with descriptors_but(free):
+            n1.dial(n2)
+            assert "Too many open files" in await why_closed(n1)
+        n1.dial(n2)
+        await n1.until(lambda: n1.all_of(LinkOpened) != [])
+
+    before = traces()
+    on_stage(case)
+    assert_only(before)
+
+
+@contextmanager
+def descriptors_but(free: int) -> Iterator[None]:
+    """All that this process may open are taken but so many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 100, hard))
+    taken = []
+    with suppress(OSError):
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    for _ in range(free):
+        os.close(taken.pop())
+    try:
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_ipv6() -> None:
