@@ -34,6 +34,9 @@ EVENTS_TURN_MAX = 256  # of connections, taken before other work gets its turn
 
 # --- transport: connections ---------------------------------------------------------------------
 INBOUND_CONNECTIONS_MAX = 256  # 32 members and their observers; each holds one descriptor
+INBOUND_CONNECTIONS_KEY_MAX = 4  # one is in use; the others are not yet known to have ended
+INBOUND_SILENT_MAX = 64  # not heard yet, while strangers can make room: a handshake takes 10 ms
+KNOWN_KEYS_MAX = 256  # of those that were dialled last: as many as are let in
 BACKLOG_MAX = 256  # not yet accepted: as many as are let in
 EVENTS_WAITING_MAX = 100_000  # told by libzmq, not yet read: 1 s of a flood, 10 MB
 UNFINISHED_BYTES_MAX = 16 * MIB  # of one connection without a frame: the largest and TCP's buffer

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -232,9 +233,9 @@ def test_a_link_without_descriptors_is_closed_and_leaves_none(free: int) -> None
         n1.dial(n2)
         await n1.until(lambda: n1.all_of(LinkOpened) != [])
 
-    before = traces()
+    before = open_descriptors()
     on_stage(case)
-    assert_only(before)
+    assert_left_nothing(before)
 
 
 @contextmanager
@@ -351,19 +352,72 @@ def test_a_thousand_half_open_connections_disturb_nobody(monkeypatch: pytest.Mon
     on_stage(case)
 
 
-def test_who_speaks_keeps_its_place_in_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whom_a_node_dials_keeps_its_place_in_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "INBOUND_CONNECTIONS_MAX", 2)
 
     async def case(stage: Stage) -> None:
-        n1, n2, n3 = stage.node("n1"), stage.node("n2"), stage.node("n3")
-        for sender in (n1, n2):
-            sender.dial(n3)
-            sender.send(n3, b"here")
-        await n3.until(lambda: len(n3.frames) == 2)
-        await end_of(stage.raw(n3))
-        n1.send(n3, b"still")
-        await n3.until_heard(b"still")
-        assert zmq_of(n3).faults == {Fault.CROWD: 1}
+        n1, n2, stranger = (stage.node(name) for name in ("n1", "n2", "stranger"))
+        n2.dial(n1)
+        for sender in (n1, stranger):
+            sender.dial(n2)
+            sender.send(n2, b"here")
+        await n2.until(lambda: len(n2.frames) == 2)
+        await assert_serves(stage, n2, "n3")
+        n1.send(n2, b"still")
+        await n2.until_heard(b"still")
+        assert n1.all_of(LinkClosed) == []
+        await stranger.until(lambda: stranger.all_of(LinkClosed) != [])
+        assert zmq_of(n2).faults == {Fault.CROWD: 1}
+
+    on_stage(case)
+
+
+def test_who_says_nothing_makes_room_where_all_others_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "INBOUND_CONNECTIONS_MAX", 1)
+
+    async def case(stage: Stage) -> None:
+        n1, n2 = stage.node("n1"), stage.node("n2")
+        n2.dial(n1)
+        n1.dial(n2)
+        n1.send(n2, b"here")
+        await n2.until_heard(b"here")
+        await end_of(stage.raw(n2))
+        n1.send(n2, b"still")
+        await n2.until_heard(b"still")
+
+    on_stage(case)
+
+
+def test_one_key_does_not_take_all_places() -> None:
+    async def case(stage: Stage) -> None:
+        n2 = stage.node("n2")
+        places = limits.INBOUND_CONNECTIONS_KEY_MAX
+        for number in range(places + 2):
+            dealer = stage.dealer(n2)
+            dealer.reconnect_ivl = -1
+            dealer.send_multipart([HEAD, bytes([number])])
+            await n2.until_heard(bytes([number]))
+        await until(lambda: zmq_of(n2).connections == places)
+        assert zmq_of(n2).faults == {Fault.CROWD: 2}
+
+    on_stage(case)
+
+
+def test_only_the_latest_that_were_dialled_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "INBOUND_CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(limits, "KNOWN_KEYS_MAX", 1)
+
+    async def case(stage: Stage) -> None:
+        n1, n2, n3 = (stage.node(name) for name in ("n1", "n2", "n3"))
+        n2.dial(n1)
+        n2.dial(n3)
+        n1.dial(n2)
+        n1.send(n2, b"here")
+        await n2.until_heard(b"here")
+        await assert_serves(stage, n2, "n4")
+        await n1.until(lambda: n1.all_of(LinkClosed) != [])
 
     on_stage(case)
 
@@ -504,9 +558,9 @@ def test_where_nobody_can_listen(listen: Endpoint, refusal: type[Exception]) -> 
         with pytest.raises(refusal, match=listen.host):
             stage.node("n1", listen)
 
-    before = traces()
+    before = open_descriptors()
     on_stage(case)
-    assert_only(before)
+    assert_left_nothing(before)
 
 
 def test_a_privileged_port_says_what_to_do() -> None:
@@ -515,17 +569,25 @@ def test_a_privileged_port_says_what_to_do() -> None:
     assert "1024" in refusal.next_step
 
 
-def traces() -> tuple[int, int]:
-    """Descriptors and threads of this process."""
-    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
-def assert_only(before: tuple[int, int]) -> None:
+def threads_of_libzmq() -> list[str]:
+    names = []
+    for comm in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):  # it has just ended
+            names.append(comm.read_text())
+    return [name for name in names if name.startswith("ZMQ")]
+
+
+def assert_left_nothing(descriptors_before: int) -> None:
     """A thread that was joined may still be listed for a moment."""
     deadline = time.monotonic() + 2
-    while traces() != before and time.monotonic() < deadline:
+    while threads_of_libzmq() and time.monotonic() < deadline:
         os.sched_yield()
-    assert traces() == before
+    assert threads_of_libzmq() == []
+    assert open_descriptors() == descriptors_before
 
 
 def test_stop_leaves_nothing_and_takes_no_longer_than_the_linger(
@@ -538,6 +600,7 @@ def test_stop_leaves_nothing_and_takes_no_longer_than_the_linger(
         n1, n2 = stage.node("n1"), stage.node("n2")
         n1.dial(n2)
         await n1.until(lambda: n1.heard == [LinkOpened(n2.key.node_id)])
+        assert len(threads_of_libzmq()) > 0
         stage.raw(n1).send(b"\xff")
         n2.transport.pause()
         for _ in range(14):
@@ -548,9 +611,9 @@ def test_stop_leaves_nothing_and_takes_no_longer_than_the_linger(
         assert 0.5 < took_s < limits.LINGER_MS / 1000 + 1  # and a busy machine
 
     on_stage(lambda _stage: asyncio.sleep(0))  # what uvloop keeps for ever
-    before = traces()
+    before = open_descriptors()
     on_stage(case)
-    assert_only(before)
+    assert_left_nothing(before)
     assert threading.active_count() == 1
 
 
