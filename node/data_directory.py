@@ -45,6 +45,7 @@ class Founding:
     cluster_name: str
     now_ms: int
     random: bytes  # 2 seeds and a salt
+    streams_erasable: tuple[str, ...] = ()
 
     def split(self) -> tuple[bytes, bytes, bytes]:
         return self.random[:SEED_BYTES], self.random[SEED_BYTES:-16], self.random[-16:]
@@ -193,6 +194,7 @@ def _found(path: Path, founding: Founding) -> None:
             quorum.MAJORITY,
             [founder],
             salt,
+            sorted(set(founding.streams_erasable)),
         )
     )
     try:
@@ -200,7 +202,8 @@ def _found(path: Path, founding: Founding) -> None:
     except Refused as refusal:
         raise CannotStart(
             f"no genesis can be made of these names: {refusal}",
-            "node.name and node.cluster_name are 1 to 128 bytes long.",
+            "node.name and node.cluster_name are 1 to 128 bytes long; a stream is 1 to 128 of "
+            "a-z 0-9 . _ - and begins with a letter or digit.",
         ) from refusal
     secret_files.write_new(path / GENESIS_FILE, genesis, GENESIS_MODE)
     passing("start.genesis")

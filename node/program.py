@@ -21,7 +21,7 @@ from quipu.node.data_directory import (
     Founding,
     open_directory,
 )
-from quipu.node.exits import DirectoryTaken, Exit, StoreUnusable
+from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.inbox import Inbox
 from quipu.node.logs import Log
@@ -62,6 +62,7 @@ def founding(settings: Settings) -> Founding:
         settings.node.cluster_name,
         clock().wall_ms,
         secrets.token_bytes(FOUNDING_RANDOM_BYTES),
+        settings.node.streams_erasable,
     )
 
 
@@ -111,6 +112,11 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
     directory = open_directory(settings.node.data_dir, founding(settings))
     try:
         machine = _open_machine(directory)
+        try:
+            _check_erasable(settings, machine)
+        except BaseException:
+            machine.close()
+            raise
     except BaseException:
         directory.close()
         raise
@@ -167,6 +173,17 @@ def _open_machine(directory: DataDirectory) -> Machine:
     )
     with _explained():
         return Machine.open(surroundings)
+
+
+def _check_erasable(settings: Settings, machine: Machine) -> None:
+    """Entries without a salt in a stream that somebody believes erasable would stay guessable."""
+    wanted, declared = settings.node.streams_erasable, machine.view.epoch.streams_erasable
+    if wanted and set(wanted) != declared:
+        found = ", ".join(sorted(declared)) or "none"
+        raise BadSetting(
+            f"node.streams_erasable differs from what the cluster declares ({found})",
+            "They are declared when a cluster is made: leave the setting out, or make a new one.",
+        )
 
 
 def _opener(directory: DataDirectory) -> OpenStore:

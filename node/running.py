@@ -27,6 +27,7 @@ from quipu.node.service import (
     FrontierRow,
     Health,
     KeyedEntry,
+    Mark,
     MemberRow,
     Metrics,
     News,
@@ -183,8 +184,8 @@ class RunningLedger:
     def feed_number(self) -> int:
         return self.machine.view.feed_number
 
-    def unread(self, limit: int) -> list[EventId]:
-        return self.machine.unread(limit)
+    def unread(self, limit: int, after: Mark | None = None) -> list[EventId]:
+        return self.machine.unread(limit, after)
 
     def leaves(self) -> list[EventId]:
         return self.machine.leaves()

@@ -24,6 +24,15 @@ Name = Annotated[str | None, typer.Option("--name", help="Name of this node.")]
 ClusterName = Annotated[
     str | None, typer.Option("--cluster-name", help="Name of the cluster that is made.")
 ]
+Erasable = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--erasable",
+        metavar="STREAM",
+        help="A stream whose entries carry a salt, so that an erased one cannot be guessed. "
+        "Declared when the cluster is made. Repeatable.",
+    ),
+]
 ApiListen = Annotated[str | None, typer.Option("--api-listen", help="host:port for apps.")]
 OpsListen = Annotated[
     str | None, typer.Option("--ops-listen", help="host:port for health and metrics.")
@@ -42,6 +51,7 @@ FLAGS = {
     "cluster_name": ("node.cluster_name", "--cluster-name"),
     "api_listen": ("api.listen", "--api-listen"),
     "ops_listen": ("ops.listen", "--ops-listen"),
+    "erasable": ("node.streams_erasable", "--erasable"),
 }
 
 
@@ -51,6 +61,7 @@ def run(
     ops_listen: OpsListen = None,
     name: Name = None,
     cluster_name: ClusterName = None,
+    erasable: Erasable = None,
     insecure: Insecure = False,
     config: ConfigFile = None,
     settings: Set = None,
@@ -67,6 +78,7 @@ def run(
             ops_listen=ops_listen,
             name=name,
             cluster_name=cluster_name,
+            erasable=",".join(erasable) if erasable else None,
         )
         if insecure:
             given["api.insecure"] = as_flag("true", "--insecure")
@@ -78,6 +90,7 @@ def init(
     data_dir: DataDir = None,
     name: Name = None,
     cluster_name: ClusterName = None,
+    erasable: Erasable = None,
     config: ConfigFile = None,
     settings: Set = None,
     json: Json = False,
@@ -86,7 +99,10 @@ def init(
     with explained():
         from quipu.cli.founding import init_node
 
-        given = flags_of(settings, data_dir=data_dir, name=name, cluster_name=cluster_name)
+        streams = ",".join(erasable) if erasable else None
+        given = flags_of(
+            settings, data_dir=data_dir, name=name, cluster_name=cluster_name, erasable=streams
+        )
         init_node(load(config, given).settings, as_json=json)
 
 
