@@ -21,3 +21,30 @@ QUESTION_BYTES_MAX = 128  # the name of a question
 ARGUMENT_BYTES_MAX = 4 * KIB  # of a question; every member holds it while it answers
 ANSWER_BYTES_MAX = 64 * KIB  # the asking node holds one a member
 ADDRESSES_MAX = 256  # endpoints in one message: 450 bytes each at most, so 115 KiB
+
+# --- transport: frames --------------------------------------------------------------------------
+HEAD_BYTES_MAX = 8 + 65_535  # a 64-bit header and what its 16-bit n can count
+QUEUE_BYTES_MAX = 16 * MIB  # waiting for one peer: three of the largest frames
+SEND_HWM_FRAMES = 16  # within libzmq, behind that queue: it counts frames, never bytes
+RECEIVE_HWM_FRAMES = 16  # of one connection within libzmq; beyond, TCP pushes back
+SEND_FRAMES_TURN_MAX = 256  # handed to libzmq before other work gets its turn, about 1 ms
+READ_FRAMES_TURN_MAX = 256  # read before other work gets its turn, about 2 ms
+READ_BYTES_TURN_MAX = 8 * MIB  # the same for large frames: one of the largest always fits
+EVENTS_TURN_MAX = 256  # of connections, taken before other work gets its turn
+
+# --- transport: connections ---------------------------------------------------------------------
+INBOUND_CONNECTIONS_MAX = 256  # 32 members and their observers; each holds one descriptor
+BACKLOG_MAX = 256  # not yet accepted: as many as are let in
+EVENTS_WAITING_MAX = 100_000  # told by libzmq, not yet read: 1 s of a flood, 10 MB
+UNFINISHED_BYTES_MAX = 16 * MIB  # of one connection without a frame: the largest and TCP's buffer
+UNFINISHED_ALL_BYTES_MAX = 256 * MIB  # of all: every member in the middle of the largest frame
+UNCOUNTED_BYTES_MAX = 64 * KIB  # handshake and heartbeats, and what frames weigh on the wire
+HANDSHAKE_BYTES_MAX = 8 * KIB  # that come back to whoever dials, which are under 1 KiB
+HEARTBEAT_BYTES_SECOND_MAX = 512  # the same after the handshake, which are about 150
+CONNECT_TIMEOUT_MS = 1_500  # three tries of TCP on a local network, one across the world
+HANDSHAKE_TIMEOUT_MS = 5_000  # four messages each way: a loaded node answers within
+RESOLVE_TIMEOUT_MS = 5_000  # of a host name: what a resolver takes to try a second server
+HEARTBEAT_INTERVAL_MS = 1_000  # of libzmq, below the machine's own: finds a dead connection
+HEARTBEAT_TIMEOUT_MS = 5_000  # as long as it takes to become SUSPECT
+LINGER_MS = 1_000  # what was sent before the end is still delivered within it
+WATCH_INTERVAL_MS = 250  # how often connections are measured: bounds what a flood can add
