@@ -38,6 +38,8 @@ STEP_SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05
 
 # --- files ---------------------------------------------------------------------------------------
 KEY_FILE_BYTES_MAX = 256  # one line
+INVITATION_BYTES_MAX = 2 * MIB  # a genesis of 1 MiB, with room; twice that as text
+INVITATION_URIS_MAX = 32  # as many as there are members
 CONFIG_FILE_BYTES_MAX = 1 * MIB  # a page of settings, with room
 
 # --- doctor --------------------------------------------------------------------------------------

@@ -16,9 +16,7 @@ from typing import Protocol
 from quipu.ledger.words import NodeId, Now
 from quipu.node import limits
 from quipu.node.data_directory import (
-    FOUNDING_RANDOM_BYTES,
     DataDirectory,
-    Founding,
     open_directory,
 )
 from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
