@@ -1,13 +1,13 @@
 """The data directory of a node: its lock, its keys, its genesis, and where its store lies.
 
-    node.lock   held while a process uses the directory
-    node.key    the node's identity: its Ed25519 seed
-    cluster.key the cluster's secret
-    genesis     the cluster's first document
-    seeds       members to dial first, one URI a line
-    peers       nodes that were met, and where
-    unsigned    there while the key has signed nothing
-    store/      LMDB
+node.lock   held while a process uses the directory
+node.key    the node's identity: its Ed25519 seed
+cluster.key the cluster's secret
+genesis     the cluster's first document
+seeds       members to dial first, one URI a line
+peers       nodes that were met, and where
+unsigned    there while the key has signed nothing
+store/      LMDB
 """
 
 import fcntl
@@ -36,6 +36,7 @@ from quipu.storage.environment import sync_directory
 
 LOCK_FILE = "node.lock"
 STORE_FOLDER = "store"
+NO_LOCK = -1
 PEERS_FILE = "peers"
 OURS = {LOCK_FILE, NODE_KEY_FILE, CLUSTER_KEY_FILE, GENESIS_FILE, STORE_FOLDER, UNSIGNED_FILE}
 LOST_AND_FOUND = "lost+found"  # in the root of a fresh file system
@@ -71,9 +72,9 @@ class DataDirectory:
         sync_directory(self.path)
 
     def close(self) -> None:
-        if self._lock >= 0:
+        if self._lock != NO_LOCK:
             os.close(self._lock)
-            self._lock = -1
+            self._lock = NO_LOCK
 
 
 def open_directory(path: Path, first: FirstStart | None) -> DataDirectory:
@@ -88,6 +89,27 @@ def open_directory(path: Path, first: FirstStart | None) -> DataDirectory:
     except BaseException:
         os.close(lock)
         raise
+
+
+def make_identity(path: Path, seed: bytes) -> KeyPair:
+    """A key alone, in a directory that is no node yet. Raises `CannotStart`."""
+    path = path.absolute()
+    lock = _claim(path, may_make=True)
+    try:
+        return make_key(path, seed)
+    except OSError as error:
+        raise _denied(path, error) from error
+    finally:
+        os.close(lock)
+
+
+def read_directory(path: Path) -> DataDirectory:
+    """To look at, beside a process that may be using it: nothing is locked."""
+    path = path.absolute()
+    try:
+        return _open_claimed(path, None, NO_LOCK)
+    except OSError as error:
+        raise _denied(path, error) from error
 
 
 def _claim(path: Path, may_make: bool) -> int:
@@ -143,9 +165,7 @@ def _open_claimed(path: Path, first: FirstStart | None, lock: int) -> DataDirect
         first.carry_out(path, make_key(path, first.seed))
     try:
         key = read_key(path)
-        secret = secret_files.read_secret(
-            path / CLUSTER_KEY_FILE, CLUSTER_KEY_LABEL, SEED_BYTES
-        )
+        secret = secret_files.read_secret(path / CLUSTER_KEY_FILE, CLUSTER_KEY_LABEL, SEED_BYTES)
     except FileNotFoundError as error:
         raise DirectoryTaken(
             f"{error.filename} is missing",

@@ -19,7 +19,7 @@ from quipu.node import secret_files
 from quipu.node.exits import BadSetting, CannotStart
 from quipu.node.failpoints import passing
 from quipu.node.invitation import Invitation
-from quipu.p2p.addresses import parse_uri, uri_of
+from quipu.p2p.addresses import BadUri, parse_uri, uri_of
 from quipu.p2p.words import Endpoint
 
 NODE_KEY_FILE = "node.key"
@@ -39,6 +39,21 @@ class OtherFounder(NamedTuple):
     name: str
     node_id: NodeId
     endpoint: Endpoint
+
+
+def parse_founder(text: str) -> OtherFounder:
+    """`name=quipu://host:port/node-id`. Raises `BadSetting`."""
+    name, equals, uri = text.partition("=")
+    try:
+        if not equals or not name:
+            raise BadUri(f"{text!r} has no name")
+        return OtherFounder(name, *parse_uri(uri))
+    except BadUri as error:
+        raise BadSetting(
+            f"node.founders: {error}",
+            "Write name=quipu://host:port/node-id; `quipu init --key-only` on the other node "
+            "prints its node id.",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
+from quipu.p2p.effects import QueryEnded
+from quipu.p2p.words import Endpoint, PeerView
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -347,6 +349,17 @@ class Ledger(Protocol):
         """The finality bundle. Raises `Refused` (not-read, bad-entry)."""
 
     def convictions(self) -> tuple[Conviction, ...]: ...
+
+    # --- peers ----------------------------------------------------------------------------------
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where other nodes reach this one; None: it has no network."""
+
+    def peers(self) -> tuple[PeerView, ...]:
+        """Every node that this one knows of, as far as it has been met."""
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
+        """Asks all members, this node among them. Raises `Overloaded`."""
 
     # --- news and health
     def subscribe(self, queue_max: int = 1_024) -> Subscription: ...
