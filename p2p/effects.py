@@ -89,6 +89,14 @@ class PoolHeard:
 
 
 @dataclass(frozen=True, slots=True)
+class FramesMissed:
+    """Notice: the sequence of a peer's frames has a gap. Nothing is asked for: syncing repairs."""
+
+    peer: NodeId
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
 class KeepPeers:
     """What a restart begins with: peers, their signed endpoints, the floors of what was seen."""
 
@@ -115,6 +123,7 @@ Effect = (
     | Question
     | QueryEnded
     | PoolHeard
+    | FramesMissed
     | KeepPeers
     | Refusal
 )

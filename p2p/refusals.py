@@ -31,6 +31,16 @@ class Cause(StrEnum):
     WRONG_ACTION = "wrong-action"  # another expected action than the one of that kind
     BAD_SIGNATURE = "bad-signature"  # wrong, missing, or where none belongs
     BAD_ENDPOINT = "bad-endpoint"  # no host and port that anybody could dial
+    # --- conduct ----------------------------------------------------------------------------------
+    REPEATED_SEQUENCE = "repeated-sequence"  # a frame that was here, or was overtaken
+    DUPLICATE = "duplicate"  # a gossip message that was here, or of an older start of its sender
+    NOT_ITS_OWN = "not-its-own"  # an unsigned message of somebody else than the peer itself
+    NOT_UP = "not-up"  # a message of the core by a peer that is not up here yet
+    NOT_ASKED = "not-asked"  # answers nothing that this node asks now
+    NOT_IN_POOL = "not-in-pool"  # something for a pool that this node is not in
+    TOO_MANY_PEERS = "too-many-peers"
+    UNSUPPORTED_BY_PEER = "unsupported-by-peer"  # it did not understand what this node sent
+    STALE_MEMORY = "stale-memory"  # what was kept for this start cannot be read
 
 
 class FrameRefused(Exception):

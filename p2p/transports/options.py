@@ -79,5 +79,5 @@ def _set_both(socket: Socket, own: Curve, endpoint: Endpoint) -> None:
     socket.curve_publickey, socket.curve_secretkey = own.public, own.secret
     socket.handshake_ivl = limits.HANDSHAKE_TIMEOUT_MS
     # These also find what TCP's own keepalive is for, in seconds and not in hours.
-    socket.heartbeat_ivl = limits.HEARTBEAT_INTERVAL_MS
-    socket.heartbeat_timeout = limits.HEARTBEAT_TIMEOUT_MS
+    socket.heartbeat_ivl = limits.LINK_HEARTBEAT_INTERVAL_MS
+    socket.heartbeat_timeout = limits.LINK_HEARTBEAT_TIMEOUT_MS

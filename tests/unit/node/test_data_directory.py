@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import stat
 from pathlib import Path
@@ -49,6 +50,20 @@ def test_a_first_start_that_was_cut_short_goes_on(tmp_path: Path) -> None:
     (tmp_path / "genesis").unlink()
     (tmp_path / "cluster.key").unlink()
     assert found(tmp_path).key.node_id == first.key.node_id
+
+
+def test_erasable_streams_are_declared_in_the_genesis(tmp_path: Path) -> None:
+    def declared(path: Path, *streams: str) -> list[str]:
+        given = dataclasses.replace(founding(), streams_erasable=streams)
+        directory = open_directory(path, given)
+        directory.close()
+        return decode_genesis(directory.genesis).streams_erasable
+
+    assert declared(tmp_path / "a", "people", "gdpr", "gdpr") == ["gdpr", "people"]
+    assert declared(tmp_path / "a", "other") == ["gdpr", "people"]
+    with pytest.raises(CannotStart) as caught:
+        declared(tmp_path / "b", "NO")
+    assert "a stream is 1 to 128" in caught.value.next_step
 
 
 def test_it_is_locked_while_it_is_open(tmp_path: Path) -> None:

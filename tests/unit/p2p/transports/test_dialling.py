@@ -175,8 +175,8 @@ def test_ipv6() -> None:
 
 
 def test_a_silent_network_ends_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HEARTBEAT_INTERVAL_MS", 50)
-    monkeypatch.setattr(limits, "HEARTBEAT_TIMEOUT_MS", 200)
+    monkeypatch.setattr(limits, "LINK_HEARTBEAT_INTERVAL_MS", 50)
+    monkeypatch.setattr(limits, "LINK_HEARTBEAT_TIMEOUT_MS", 200)
 
     async def case(stage: Stage) -> None:
         n1, n2 = stage.node("n1"), stage.node("n2")
