@@ -216,6 +216,25 @@ def test_a_message_without_end_is_cut(monkeypatch: pytest.MonkeyPatch, limit: st
     on_stage(case)
 
 
+def test_what_a_paused_node_holds_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UNFINISHED_ALL_BYTES_MAX", 2 * limits.MIB)
+
+    async def case(stage: Stage) -> None:
+        n1, n2 = stage.node("n1"), stage.node("n2")
+        n1.dial(n2)
+        n1.send(n2, b"1")
+        await n2.until_heard(b"1")
+        n2.transport.pause()
+        for _ in range(4):
+            n1.send(n2, bytes(limits.MIB))
+        await n1.until(lambda: n1.all_of(LinkClosed) != [])
+        assert zmq_of(n2).faults == {Fault.ENDLESS: 1}
+        n2.transport.resume()
+        await assert_serves(stage, n2, "n3")
+
+    on_stage(case)
+
+
 def test_a_recorded_session_cannot_be_replayed() -> None:
     async def case(stage: Stage) -> None:
         n1, n2 = stage.node("n1"), stage.node("n2")
