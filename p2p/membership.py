@@ -175,8 +175,6 @@ class Membership:
 
     def check(self, now_ms: int) -> Check:
         found = Check([], [])
-        if self._due_ms is None or now_ms < self._due_ms:
-            return found
         for peer, standing in self.standings.items():
             sign = self._sign_of_silence(peer, standing, now_ms)
             if sign is not None:

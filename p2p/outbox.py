@@ -14,13 +14,15 @@ from quipu.p2p.frame import encode_head
 from quipu.p2p.gossip import join_content
 from quipu.p2p.links import Link, Links, Way
 
+SEQUENCE_BYTES = 2  # at the end of an ALIVE
 NOTHING = join_content([])
 C = TypeVar("C", bound=Command)
 
 
 class Outbox:
     def __init__(self, node_no: NodeNo, links: Links) -> None:
-        self.node_no = node_no
+        self._node_no = node_no
+        self._alive = encode_head(node_no, encode_command(Alive(0)))[:-SEQUENCE_BYTES]
         self._links = links
         self._effects: list[Effect] = []
         self._messages: dict[NodeId, list[bytes]] = {}
@@ -32,8 +34,13 @@ class Outbox:
         self, link: Link, command: Callable[[int], Command], now: Now, content: bytes = b""
     ) -> None:
         """At once; the messages of this step follow."""
-        head = encode_head(self.node_no, encode_command(command(link.number(now.monotonic_ms))))
+        head = encode_head(self._node_no, encode_command(command(link.number(now.monotonic_ms))))
         self._effects.append(SendFrame(link.peer, head, content))
+
+    def alive(self, link: Link, now: Now, content: bytes) -> None:
+        """As `frame` with `Alive`, for nearly all frames are of this kind."""
+        number = link.number(now.monotonic_ms).to_bytes(SEQUENCE_BYTES, "big")
+        self._effects.append(SendFrame(link.peer, self._alive + number, content))
 
     def add(self, peer: NodeId, message: bytes) -> None:
         waiting = self._messages.get(peer)
@@ -51,7 +58,7 @@ class Outbox:
             link = self._links.by_peer.get(peer)
             if link is not None and link.way is Way.OPEN:
                 for content in _contents(messages):
-                    self.frame(link, Alive, now, content)
+                    self.alive(link, now, content)
             elif link is not None:
                 waiting[peer] = messages[-limits.WAITING_MESSAGES_MAX :]
         self._messages = waiting
