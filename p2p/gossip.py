@@ -1,7 +1,8 @@
 """Gossip messages (seed 004): the envelope, what each kind demands, and the content of a frame.
 
 `[version, id, kind, sender, target or nil, expected action, hlc, hop limit, body, signature or
-nil]`. A message of any version begins with version, id and kind, and LEAVING has one form for ever.
+nil]`. A message of any version is a flat array of integers, bytes and nils that begins with
+version, id and kind; LEAVING has one form for ever.
 Whatever is passed on, or says something of a third node, is signed by its sender. Duplicates are
 told by the id alone; so bodies are decoded by whoever has looked at the id.
 """
@@ -97,7 +98,7 @@ class Gossip(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
 
 
 class _Beginning(msgspec.Struct, array_like=True, frozen=True):
-    """What a message of any version begins with; what follows is skipped."""
+    """What a message of any version begins with."""
 
     version: U8
     id: Bytes16
@@ -217,10 +218,11 @@ def has_valid_signature(message: Gossip, cluster_id: bytes, verify: Verifier) ->
 
 # --- the content of a frame ---------------------------------------------------------------------
 _Contents = Annotated[list[Gossip], msgspec.Meta(max_length=limits.CONTENT_MESSAGES_MAX)]
+_Fields = Annotated[list[int | bytes | None], msgspec.Meta(max_length=limits.FIELDS_MAX)]
+_AnyVersion = Annotated[list[_Fields], msgspec.Meta(max_length=limits.CONTENT_MESSAGES_MAX)]
 _contents: Form[list[Gossip]] = Form(_Contents, limits.CONTENT_BYTES_MAX)
+_any_version: Form[list[_Fields]] = Form(_AnyVersion, limits.CONTENT_BYTES_MAX)
 _messages = Form(Gossip, limits.CONTENT_BYTES_MAX)
-_pieces = msgspec.msgpack.Decoder(list[msgspec.Raw])
-_beginnings = msgspec.msgpack.Decoder(_Beginning)
 
 
 def encode_gossip(message: Gossip) -> bytes:
@@ -242,26 +244,15 @@ def decode_content(data: bytes) -> Sequence[Gossip | Foreign]:
     except FrameRefused as refusal:
         if refusal.cause is not Cause.MALFORMED:
             raise
-    return [_one_of_any_version(piece) for piece in _pieces_of(data)]
+    return [_one_of_any_version(fields) for fields in _any_version.decode(data)]
 
 
-def _pieces_of(data: bytes) -> list[bytes]:
+def _one_of_any_version(fields: list[int | bytes | None]) -> Gossip | Foreign:
+    data = encode(fields)
     try:
-        pieces = [bytes(piece) for piece in _pieces.decode(data)]
-    except (msgspec.DecodeError, RecursionError) as error:
-        refuse(Cause.MALFORMED, str(error))
-    if len(pieces) > limits.CONTENT_MESSAGES_MAX:
-        refuse(Cause.TOO_LARGE, f"{len(pieces)} messages, at most {limits.CONTENT_MESSAGES_MAX}")
-    if join_content(pieces) != data:
-        refuse(Cause.NOT_CANONICAL)
-    return pieces
-
-
-def _one_of_any_version(data: bytes) -> Gossip | Foreign:
-    try:
-        beginning = _beginnings.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        refuse(Cause.MALFORMED, str(error))
+        beginning = msgspec.convert(fields, _Beginning)
+    except msgspec.ValidationError as error:
+        raise FrameRefused(Cause.MALFORMED, str(error)) from None
     if beginning.version == GOSSIP_VERSION:
         return _messages.decode(data)
     if beginning.kind == LEAVING_KIND:

@@ -18,7 +18,7 @@ def link_key_of(node_id: NodeId) -> LinkKey | None:
     """None where these 32 bytes are no point that a node could have as its key."""
     try:
         return LinkKey(crypto_sign_ed25519_pk_to_curve25519(node_id))
-    except (CryptoError, ValueError, TypeError):
+    except CryptoError:
         return None
 
 

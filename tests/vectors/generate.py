@@ -343,7 +343,9 @@ def bundles(world: World) -> Rows:
 
 
 def everything() -> dict[str, Rows]:
+    from tests.vectors.generate_peers import peers
     from tests.vectors.refused import refused  # it takes the world from here
+    from tests.vectors.refused_peers import refused_peers
 
     world = World()
     return {
@@ -358,6 +360,8 @@ def everything() -> dict[str, Rows]:
         "messages": messages(world),
         "bundles": bundles(world),
         "refused": refused(world),
+        "peers": peers(),
+        "peers_refused": refused_peers(),
     }
 
 
