@@ -91,8 +91,7 @@ def witnesses_needed(members: int) -> int:
 
 
 class Membership:
-    def __init__(self, me: NodeId, members: Iterable[NodeId]) -> None:
-        self._me = me
+    def __init__(self, members: Iterable[NodeId]) -> None:
         self.members = frozenset(members)
         self.standings: dict[NodeId, Standing] = {}
         self._due_ms: int | None = None  # never later than anything is due: frames only delay it

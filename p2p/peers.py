@@ -346,7 +346,7 @@ def _laid(config: PeersConfig, memory: Kept, now: Now) -> Desk:
         voice=Voice(config.key, card),
         book=Book(me, config.members),
         links=links,
-        membership=Membership(me, config.members),
+        membership=Membership(config.members),
         seen=SeenSet(me, floors.items()),
         outbox=Outbox(config.node_no, links),
     )
