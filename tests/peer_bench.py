@@ -1,16 +1,17 @@
 """One real peer machine, and hands: peers that say exactly what a test tells them to."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
 from typing import TypeVar
 
+from quipu.ledger.canonical import encode
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import NodeId, NodeNo, Now, hlc_at
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p.addresses import SignedEndpoint, sign_endpoint
-from quipu.p2p.bodies import Body, encode_body
+from quipu.p2p.bodies import Ack, Body, encode_body
 from quipu.p2p.decen import Alive, Command, decode_command, encode_command
 from quipu.p2p.desk import PeersConfig
 from quipu.p2p.frame import decode_head, encode_head
@@ -29,6 +30,7 @@ from quipu.p2p.gossip import (
     signed,
 )
 from quipu.p2p.hello import Card, Pools, build_hello
+from quipu.p2p.leaving import LEAVING_KIND, REMOVE, TAG_LEAVING, leaving_part
 from quipu.p2p.link_keys import link_key_of
 from quipu.p2p.peers import Peers
 from quipu.p2p.words import Endpoint, LinkId, LinkKey, PeerState, PeerView, Start
@@ -115,6 +117,26 @@ class Hand:
     def alive(self, *messages: Gossip) -> ins.Input:
         self.sequence += 1
         return self.frame(Alive(self.sequence % 2**16), *messages)
+
+    def raw_alive(self, content: bytes) -> ins.Input:
+        """With a content that no codec of this version writes."""
+        self.sequence += 1
+        head = encode_head(NodeNo(0), encode_command(Alive(self.sequence % 2**16)))
+        return ins.FrameReceived(self.link, self.link_key, head, content)
+
+    def hello_of_protocol(self, least: int, most: int) -> ins.Input:
+        self.sequence += 1
+        hello = build_hello(self.card, self.bench.key.node_id, self.sequence, NO_POOLS)
+        told = {**dict(hello.headers), "protocol-min": str(least), "protocol-max": str(most)}
+        return self.frame(replace(hello, headers=tuple(told.items())))
+
+    def farewell_of_version(self, version: int) -> bytes:
+        """As a node of another version would write it."""
+        made = self.origin()
+        part = leaving_part(version, made.id, self.id, made.hlc)
+        signature = self.key.sign(TAG_LEAVING + CLUSTER_ID + part)
+        form = [version, made.id, LEAVING_KIND, self.id, None, REMOVE, made.hlc, 4, b"", signature]
+        return encode(form)
 
     def origin(self, sender: NodeId | None = None) -> Origin:
         self.number += 1
@@ -204,10 +226,12 @@ class Bench:
         return Hand(self, name)
 
     def linked(self, name: str, pools: Pools = NO_POOLS) -> Hand:
-        """A hand whose links are verified both ways."""
+        """A hand whose links are verified both ways, and which has acknowledged the machine."""
         hand = self.hand(name)
         self.step(hand.hello(pools))
-        self.step(ins.LinkOpened(hand.id))
+        effects = self.step(ins.LinkOpened(hand.id))
+        for event in hand.told(effects, Kind.DISCOVERED):
+            self.step(hand.alive(hand.message(Ack(event.id, hand.endpoint))))
         return hand
 
     def view(self, name: str) -> PeerView:

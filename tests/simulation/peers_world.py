@@ -67,6 +67,7 @@ class SimPeer:
         self.moves: list[tuple[int, fx.StateChanged]] = []
         self.up: dict[NodeId, None] = {}
         self.refusals: dict[str, int] = {}
+        self.questions = 0
         self.answer: Callable[[fx.Question], bytes | None] = lambda question: question.argument
         self._inbox: list[ins.Input] = []
         self._turn_asked = False
@@ -182,6 +183,7 @@ class SimPeer:
             case fx.Refusal(cause=cause):
                 self.refusals[cause] = self.refusals.get(cause, 0) + 1
             case fx.Question() as question:
+                self.questions += 1
                 answer = self.answer(question)
                 if answer is not None:
                     self.take(ins.QuestionAnswered(question.ticket, answer))
