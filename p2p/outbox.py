@@ -14,7 +14,6 @@ from quipu.p2p.frame import encode_head
 from quipu.p2p.gossip import join_content
 from quipu.p2p.links import Link, Links, Way
 
-SEQUENCE_BYTES = 2  # at the end of an ALIVE
 NOTHING = join_content([])
 C = TypeVar("C", bound=Command)
 
@@ -22,7 +21,7 @@ C = TypeVar("C", bound=Command)
 class Outbox:
     def __init__(self, node_no: NodeNo, links: Links) -> None:
         self._node_no = node_no
-        self._alive = encode_head(node_no, encode_command(Alive(0)))[:-SEQUENCE_BYTES]
+        self._alive = encode_head(node_no, encode_command(Alive(0)))[:-2]  # without its sequence
         self._links = links
         self._effects: list[Effect] = []
         self._messages: dict[NodeId, list[bytes]] = {}
@@ -31,7 +30,7 @@ class Outbox:
         self._effects.append(effect)
 
     def frame(
-        self, link: Link, command: Callable[[int], Command], now: Now, content: bytes = b""
+        self, link: Link, command: Callable[[int], Command], now: Now, content: bytes = NOTHING
     ) -> None:
         """At once; the messages of this step follow."""
         head = encode_head(self._node_no, encode_command(command(link.number(now.monotonic_ms))))
@@ -39,7 +38,7 @@ class Outbox:
 
     def alive(self, link: Link, now: Now, content: bytes) -> None:
         """As `frame` with `Alive`, for nearly all frames are of this kind."""
-        number = link.number(now.monotonic_ms).to_bytes(SEQUENCE_BYTES, "big")
+        number = link.number(now.monotonic_ms).to_bytes(2, "big")
         self._effects.append(SendFrame(link.peer, self._alive + number, content))
 
     def add(self, peer: NodeId, message: bytes) -> None:

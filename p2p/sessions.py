@@ -6,7 +6,7 @@ command, in this order; the messages inside of a frame are for `hearing`.
 
 from typing import TypeGuard, assert_never
 
-from quipu.ledger.words import NOT_A_MEMBER, NodeId, Now
+from quipu.ledger.words import NodeId, Now
 from quipu.p2p import limits
 from quipu.p2p.bodies import VersionMismatch
 from quipu.p2p.decen import (
@@ -19,11 +19,10 @@ from quipu.p2p.decen import (
     Leave,
     Ping,
     decode_command,
-    encode_command,
 )
 from quipu.p2p.desk import Desk
 from quipu.p2p.effects import FramesMissed, LedgerHeard, PoolHeard
-from quipu.p2p.frame import HEADER_BYTES, decode_head, encode_head
+from quipu.p2p.frame import decode_head
 from quipu.p2p.gossip import (
     Foreign,
     Gossip,
@@ -42,11 +41,6 @@ from quipu.p2p.outbox import NOTHING
 from quipu.p2p.pools import PoolList
 from quipu.p2p.refusals import Cause, FrameRefused, refuse
 from quipu.p2p.words import LinkKey, PoolName
-
-_EMPTY = (b"", NOTHING)
-# Where n, the sequence and the end are in the head of an ALIVE, and the octets between.
-_N_AT, _SEQUENCE_AT, _ALIVE_BYTES = HEADER_BYTES - 2, HEADER_BYTES + 4, HEADER_BYTES + 6
-_ALIVE = encode_head(NOT_A_MEMBER, encode_command(Alive(0)))[_N_AT:_SEQUENCE_AT]
 
 
 class Sessions:
@@ -99,19 +93,8 @@ class Sessions:
 
     # --- frames ---------------------------------------------------------------------------------
     def frame(self, frame: FrameReceived, now: Now) -> None:
-        """An ALIVE on a link that is known takes the short way: its head is compared as it is."""
         link = self._desk.links.by_inbound.get(frame.link)
-        head = frame.head
         try:
-            if (
-                link is not None
-                and len(head) == _ALIVE_BYTES
-                and head[_N_AT:_SEQUENCE_AT] == _ALIVE
-            ):
-                sequence = int.from_bytes(head[_SEQUENCE_AT:], "big")
-                self._on_sign_of_life(link, sequence, now)
-                self._on_content(link.peer, frame.content, now)
-                return
             command = decode_command(decode_head(frame.head).command)
             if isinstance(command, Hello):
                 self._on_hello(frame, command, now)
@@ -135,7 +118,7 @@ class Sessions:
 
     def _on_hello(self, frame: FrameReceived, hello: Hello, now: Now) -> None:
         desk = self._desk
-        if frame.content not in _EMPTY:
+        if frame.content != NOTHING:
             refuse(Cause.TRAILING_BYTES, "content with HELLO")
         greeting = verify_hello(hello, frame.key, desk.voice.card, desk.config.verify)
         peer = greeting.peer
@@ -220,7 +203,7 @@ class Sessions:
                 self._on_content(peer, content, now)
             case Broadcast(pool=pool):
                 self._on_broadcast(peer, pool, content)
-            case _ if content not in _EMPTY:
+            case _ if content != NOTHING:
                 refuse(Cause.TRAILING_BYTES, "content where none belongs")
             case Join(pool=pool, status=status):
                 if not desk.peer_pools.setdefault(peer, PoolList()).joined(pool, status):

@@ -101,10 +101,7 @@ class Hand:
     def frame(self, command: Command, *messages: Gossip, link: LinkId | None = None) -> ins.Input:
         content = join_content([encode_gossip(m) for m in messages])
         head = encode_head(NodeNo(0), encode_command(command))
-        is_plain = not messages and not isinstance(command, Alive)
-        return ins.FrameReceived(
-            self.link if link is None else link, self.link_key, head, b"" if is_plain else content
-        )
+        return ins.FrameReceived(self.link if link is None else link, self.link_key, head, content)
 
     def hello(self, pools: Pools = NO_POOLS, again: bool = False) -> ins.Input:
         if not again:
@@ -159,7 +156,7 @@ class Hand:
         return [
             Said(
                 decode_command(decode_head(effect.head).command),
-                tuple(decode_content(effect.content)) if effect.content else (),
+                tuple(decode_content(effect.content)),
             )
             for effect in effects
             if isinstance(effect, fx.SendFrame) and effect.peer == self.id
