@@ -116,8 +116,10 @@ class Door(web.Server):
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         settings: Settings,
         counters: Counters,
+        connection: "Callable[..., Connection] | None" = None,  # of which kind they are
     ) -> None:
         super().__init__(cast(Any, handler))
+        self._connection = connection or Connection
         self._settings = settings
         self._counters = counters
         self._inside: dict[Connection, None] = {}
@@ -126,7 +128,7 @@ class Door(web.Server):
         self._alarm: asyncio.TimerHandle | None = None
 
     def __call__(self) -> RequestHandler:
-        return Connection(
+        return self._connection(
             self,
             asyncio.get_running_loop(),
             keepalive_timeout=self._settings.keepalive_s,

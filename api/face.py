@@ -20,7 +20,7 @@ from aiohttp import web
 
 from quipu.api import limits
 from quipu.api.callers import caller_of, is_of_this_machine
-from quipu.api.calls import Call, Endpoint, Response
+from quipu.api.calls import Call, Endpoint, Reply, Response
 from quipu.api.codes import Code
 from quipu.api.counters import Counters
 from quipu.api.idempotency import Keys
@@ -79,7 +79,7 @@ class Face:
     async def serve(self, routes: Routes, request: web.BaseRequest) -> Response:
         started_s = time.perf_counter()
         self.under_way += 1
-        identity = self._request_id(request)
+        identity = self.request_id(request)
         operation = "unknown"
         try:
             endpoint, argument = routes.find(request.method, request.path)
@@ -89,23 +89,30 @@ class Face:
             principal = ANYBODY if routes.is_private else self.identify(request, endpoint)
             call = Call(self, request, endpoint, argument, principal, identity, routes.is_private)
             response = await endpoint.run(call)
-        except Problem as found:
-            response = problem_response(found, identity, request)
-        except FAULTS as error:
-            response = problem_response(self._translated(error, identity), identity, request)
         except (ConnectionError, web.HTTPException):
             raise
-        except Exception:
-            log.exception("request %s failed", identity)
-            response = problem_response(Problem(Code.INTERNAL), identity, request)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the caller is told
+            response = problem_response(self.explained(error, identity), identity, request)
         finally:
-            self.under_way -= 1
-            if not self.under_way and self.closing.is_set():
-                self._idle.set()
+            self.ended()
         if not response.prepared:
             response.headers["X-Request-Id"] = identity
         self.counters.answered(operation, response.status, time.perf_counter() - started_s)
         return response
+
+    def ended(self) -> None:
+        """One that was under way has its answer."""
+        self.under_way -= 1
+        if not self.under_way and self.closing.is_set():
+            self._idle.set()
+
+    def explained(self, error: BaseException, identity: str) -> Problem:
+        if isinstance(error, Problem):
+            return error
+        if isinstance(error, FAULTS):
+            return self._translated(error, identity)
+        log.error("request %s failed", identity, exc_info=error)
+        return Problem(Code.INTERNAL)
 
     def room(self, call: Call, size: int) -> "Admitted":
         """The same for so many bytes of a body that goes on."""
@@ -151,7 +158,7 @@ class Face:
                 return
             await asyncio.sleep(0)
 
-    def _request_id(self, request: web.BaseRequest) -> str:
+    def request_id(self, request: web.BaseRequest) -> str:
         given = request.headers.get("X-Request-Id")
         if given is not None and _REQUEST_ID.match(given):
             return given
@@ -232,12 +239,15 @@ class Admitted:
 def problem_response(
     found: Problem, request_id: str, request: web.BaseRequest | None = None
 ) -> web.Response:
+    response = problem_reply(found, request_id).response()
+    if request is not None and not request.content.is_eof():
+        response.force_close()  # what is left of the body is not worth reading
+    return response
+
+
+def problem_reply(found: Problem, request_id: str) -> Reply:
     body = found.body(request_id)
-    response = web.Response(
-        body=msgspec.json.encode(body), status=body.status, content_type=CONTENT_TYPE
-    )
-    headers = response.headers
-    headers["Cache-Control"] = "no-store"
+    headers = {"Cache-Control": "no-store"}
     if found.retry_after_s:
         headers["Retry-After"] = str(found.retry_after_s)
     if found.allow:
@@ -246,6 +256,4 @@ def problem_response(
         headers["WWW-Authenticate"] = 'Bearer realm="quipu"'
     if found.code is Code.UPGRADE_REQUIRED:
         headers["Upgrade"], headers["Connection"] = "websocket", "Upgrade"
-    if request is not None and not request.content.is_eof():
-        response.force_close()  # what is left of the body is not worth reading
-    return response
+    return Reply(body.status, msgspec.json.encode(body), CONTENT_TYPE, headers)

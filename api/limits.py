@@ -31,7 +31,12 @@ BACKLOG = 1_024  # connections that the kernel keeps for us
 IN_FLIGHT_MAX = 4_096  # requests being served; above: 503 before the body is read
 IN_FLIGHT_BYTES_MAX = 256 * MIB  # bodies being read or waited on together
 IN_FLIGHT_PER_CALLER_MAX = 1_024  # of one token: above: 429
+IN_FLIGHT_STANDING_MAX = 160  # for longer than a burst: as many keep it busy, more wait longer
+BURST_S = 0.25  # submissions may be above it for that long; they are queued
+CALM_S = 2.0  # without reaching it for so long, what comes is a new burst; above RETRY_AFTER_S
 RETRY_AFTER_S = 1  # what a refused caller waits at least
+REST_SHARE = 0.9  # of that time its connection is not read: one that keeps it is never early
+EARLY_S = 0.05  # what is read so soon after was sent before the time was over
 
 # --- reading --------------------------------------------------------------------------------------
 PAGE_DEFAULT = 100  # items of a page when nothing is said

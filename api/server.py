@@ -18,6 +18,7 @@ from aiohttp import web
 from quipu.api import limits
 from quipu.api.connections import Door
 from quipu.api.counters import Counters
+from quipu.api.express import Express, ExpressConnection
 from quipu.api.face import Face
 from quipu.api.openapi import document
 from quipu.api.routes import Routes
@@ -94,7 +95,9 @@ class Listeners:
             await runner.cleanup()
 
     async def _door(self, routes: Routes, counters: Counters) -> web.ServerRunner:
-        door = Door(partial(self.face.serve, routes), self.settings, counters)
+        face = self.face
+        express = partial(ExpressConnection, Express(face)) if routes is face.routes else None
+        door = Door(partial(face.serve, routes), self.settings, counters, express)
         runner = web.ServerRunner(door, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         self.runners.append(runner)

@@ -31,6 +31,7 @@ from quipu.node.service import (
     MemberRow,
     Metrics,
     News,
+    NotTaken,
     Overloaded,
     Stored,
     Subscription,
@@ -92,8 +93,13 @@ class RunningLedger:
     def admit(self, body_bytes: int) -> AbstractContextManager[None]:
         return self.inbox.admit(body_bytes)
 
-    async def submit(self, entries: Sequence[bytes]) -> Stored:
-        return await self.inbox.submit(entries)
+    def submit(self, entries: Sequence[bytes]) -> asyncio.Future[Stored]:
+        try:
+            return self.inbox.submit(entries)
+        except NotTaken as refused:
+            answer: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
+            answer.set_exception(refused)
+            return answer
 
     def check(self, entries: Sequence[bytes]) -> None:
         self.inbox.check()
@@ -146,6 +152,11 @@ class RunningLedger:
 
     def entry(self, event_id: EventId, index: int) -> bytes | None:
         return self.machine.store.entry(event_id, index)
+
+    def entries(
+        self, event_id: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        return self.machine.store.entries(event_id, first, count)
 
     def meta(self, event_id: EventId) -> EventMeta | None:
         return self.machine.store.meta(event_id)

@@ -5,11 +5,13 @@ has been committed: nothing that the core has decided and the disk does not hold
 Reads are short (LMDB, microseconds); none of them waits.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
@@ -17,8 +19,7 @@ from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class EntryId:
+class EntryId(msgspec.Struct, frozen=True, order=True, gc=False):
     """Public form: `<event id hex>:<index>`."""
 
     event: EventId
@@ -28,8 +29,7 @@ class EntryId:
         return f"{self.event.hex()}:{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """Where a submission lies, durably: its entries are `index`, `index + 1` … of the event."""
 
     event_id: EventId
@@ -294,7 +294,7 @@ class Ledger(Protocol):
         room for that many bytes until the context is left:
         `with ledger.admit(length): body = await …; stored = await ledger.submit(…)`."""
 
-    async def submit(self, entries: Sequence[bytes]) -> Stored:
+    def submit(self, entries: Sequence[bytes]) -> Awaitable[Stored]:
         """Canonical bytes of entries that become part of one event, together and in order.
 
         Returns when they are durable. Raises `Refused` (of `quipu.ledger.refusals`: bad-entry,
@@ -319,6 +319,11 @@ class Ledger(Protocol):
 
     def entry(self, event_id: EventId, index: int) -> bytes | None:
         """The canonical bytes of one entry, checked against its leaf."""
+
+    def entries(
+        self, event_id: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        """The place of an event, and those of so many of its entries that there are."""
 
     def meta(self, event_id: EventId) -> EventMeta | None: ...
 

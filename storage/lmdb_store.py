@@ -206,6 +206,13 @@ class LmdbStore:
             stored = self._stored(txn, identity)
             return None if stored is None else stored.entry(index)
 
+    def entries(
+        self, identity: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        with self._snapshot as txn:
+            stored = self._stored(txn, identity)
+            return None if stored is None else (stored.meta(), stored.entries(first, count))
+
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         scope = keyed.scope_hash(submitter, stream, key)
         found: list[tuple[EventId, int]] = []
@@ -319,7 +326,16 @@ class LmdbStore:
         return [] if value is None else records.index_rows(prefix, value)
 
     def _stored(self, txn: ReadTxn, identity: EventId) -> StoredEvent | None:
-        for other, slot in self._rows(txn, keys.prefix_of(identity)):
+        prefix = keys.prefix_of(identity)
+        if len(prefix) != keys.PREFIX_BYTES:
+            return None
+        value = txn.get(prefix, db=self._tables.ids)
+        if value is None:
+            return None
+        only = records.only_slot(identity, value)
+        if only is not None:
+            return self._at(txn, identity, only)
+        for other, slot in records.index_rows(prefix, value):
             if other == identity:
                 return self._at(txn, identity, slot)
         return None

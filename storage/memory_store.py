@@ -245,6 +245,14 @@ class MemoryStore:
         entries = _bodies.decode(stored.event.body)
         return entries[index] if 0 <= index < len(entries) else None
 
+    def entries(
+        self, identity: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        stored = self._open().events.get(identity)
+        if stored is None:
+            return None
+        return stored.meta, _bodies.decode(stored.event.body)[first : first + count]
+
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         tables = self._open()
         places = tables.scopes.get(keyed.scope_hash(submitter, stream, key), ())

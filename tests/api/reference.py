@@ -47,7 +47,10 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
   than loopback is refused without a file of tokens, unless `--insecure` is spelled out.
 - **Limits:** one entry 1 MiB, a request 1.5 MiB, a batch 16 MiB and 10,000 entries, an atomic batch
   4 MiB; the first header within 10 s, a body within 30 s; 1,000 connections, 256 of one address.
-  429 and 503 carry `Retry-After` and are decided before the body is read.
+  429 and 503 carry `Retry-After` and are decided before the body is read. A burst of submissions is
+  queued; where more than 160 are under way for longer than 250 ms, the rest is refused. A
+  connection that was refused so is not read until its `Retry-After` is nearly over, and what it
+  sent meanwhile is refused with 429 (connections of trusted proxies excepted).
 """
 
 
