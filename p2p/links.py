@@ -12,7 +12,8 @@ from hashlib import sha256
 from quipu.ledger.words import NodeId
 from quipu.p2p import limits
 from quipu.p2p.hello import Greeting
-from quipu.p2p.words import LinkId, Start
+from quipu.p2p.link_keys import link_key_of
+from quipu.p2p.words import Endpoint, LinkId, LinkKey, Start
 
 
 class Way(StrEnum):
@@ -47,6 +48,7 @@ class Link:
     way: Way = Way.IDLE
     wanted: bool = False
     slow: bool = False  # held for dead: dialled now and then
+    endpoint: Endpoint | None = None  # that was dialled last
     due_ms: int = 0  # when to dial, or to give an answer of the transport up for lost
     failures: int = 0
     next_sequence: int = 0
@@ -86,6 +88,7 @@ class Links:
         self._salt = me + entropy.to_bytes(8, "big")
         self.by_peer: dict[NodeId, Link] = {}
         self.by_inbound: dict[LinkId, Link] = {}
+        self.by_key: dict[LinkKey, Link] = {}  # of peers whose HELLO may have got lost
         self._beat_ms: int | None = None  # never later than a heartbeat is due
         self._dial_ms: int | None = None  # never later than a link is to be dialled
 
@@ -93,12 +96,20 @@ class Links:
         link = self.by_peer.get(peer)
         if link is None:
             link = self.by_peer[peer] = Link(peer)
+            key = link_key_of(peer)
+            if key is not None:
+                self.by_key[key] = link
         return link
 
     def forget(self, peer: NodeId) -> None:
         link = self.by_peer.pop(peer, None)
-        if link is not None and link.inbound is not None:
+        if link is None:
+            return
+        if link.inbound is not None:
             del self.by_inbound[link.inbound]
+        key = link_key_of(peer)
+        if key is not None:
+            self.by_key.pop(key, None)
 
     # --- outbound -------------------------------------------------------------------------------
     def want(self, link: Link, wanted: bool, slow: bool, now_ms: int) -> None:
@@ -131,8 +142,9 @@ class Links:
                 self._soon(link.due_ms)
         return found
 
-    def dialled(self, link: Link, now_ms: int) -> None:
+    def dialled(self, link: Link, endpoint: Endpoint, now_ms: int) -> None:
         link.way = TRANSITIONS[link.way, Turn.DIALLED]
+        link.endpoint = endpoint
         link.due_ms = now_ms + limits.DIAL_ANSWER_MS
         self._soon(link.due_ms)
 
@@ -173,12 +185,6 @@ class Links:
         link.inbound, link.greeting, link.start = inbound, greeting, greeting.start
         link.expected = (sequence + 1) % limits.SEQUENCES
         self.by_inbound[inbound] = link
-
-    def dropped(self, link: Link) -> None:
-        """Nothing is taken from that inbound link any more."""
-        if link.inbound is not None:
-            del self.by_inbound[link.inbound]
-            link.inbound = None
 
     def may_ask_hello(self, link: Link, now_ms: int) -> bool:
         is_early = link.asked_ms is not None and now_ms - link.asked_ms < limits.HELLO_AGAIN_MS

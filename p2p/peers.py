@@ -284,7 +284,7 @@ class Peers:
         for link in desk.links.due(now_ms):
             endpoint = desk.book.endpoint(link.peer, link.failures)
             if endpoint is not None:
-                desk.links.dialled(link, now_ms)
+                desk.links.dialled(link, endpoint, now_ms)
                 desk.outbox.tell(OpenLink(link.peer, endpoint))
 
     def _choose(self, now: Now) -> None:
