@@ -262,7 +262,12 @@ class Peers:
         desk, now_ms = self._desk, now.monotonic_ms
         if now_ms < self._announce_ms:
             return
-        open_links = [x for x in desk.links.by_peer.values() if x.way is Way.OPEN]
+        # After the first time only to who has greeted back: no other one could acknowledge it.
+        open_links = [
+            link
+            for link in desk.links.by_peer.values()
+            if link.way is Way.OPEN and (link.inbound is not None or not self._announced)
+        ]
         if not open_links:
             return
         if desk.is_acked and not desk.book.lacks_addresses():
