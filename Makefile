@@ -12,6 +12,8 @@ SEED ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
+# Flags for `make bench-node`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
+BENCH ?=
 # Flags for `make run`, as RUN='--api-listen 127.0.0.1:9470'
 RUN ?=
 
@@ -24,7 +26,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
-	replay kill-test fuzz ablation bench-core reference figures clean
+	replay kill-test fuzz ablation bench-core bench-node reference figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +92,9 @@ fuzz: install ## MINUTES=10: hostile bytes into every decoder
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core
+
+bench-node: install ## BENCH='--help': a node over HTTP beside a bare loop of the same path
+	@$(BIN)/python -m bench.node $(BENCH)
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference

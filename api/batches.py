@@ -70,8 +70,9 @@ async def submit_batch(call: Call) -> Response:
                 Code.INVALID_PARAMETER, "atomic", "is for arrays: lines are stored as they come"
             )
         return await _streamed(call, terms)
-    with call.face.admitted(call, limits.BATCH_BYTES_MAX):
-        body = await call.read_body(limits.BATCH_BYTES_MAX)
+    bytes_max = call.face.settings.batch_bytes_max
+    with call.face.admitted(call, bytes_max):
+        body = await call.read_body(bytes_max)
         items = read_array(body, kind)
         if not 1 <= len(items) <= limits.BATCH_ITEMS_MAX:
             detail = f"{len(items)} items; a batch has 1 to {limits.BATCH_ITEMS_MAX}"
@@ -186,7 +187,7 @@ def _answer(call: Call, results: list[BatchResult]) -> web.Response:
 async def _streamed(call: Call, terms: _Terms) -> Response:
     """Lines in, receipts out. A node that has no room stops reading; the results say the rest."""
     refuse_encoded(call.request)
-    with call.face.admitted(call, limits.BODY_BYTES_MAX):
+    with call.face.admitted(call, call.face.settings.body_bytes_max):
         pass  # a node that takes nothing says so with a status of its own
     await call.go_on()
     response = web.StreamResponse(headers={"Content-Type": NDJSON, "Cache-Control": "no-store"})
@@ -241,7 +242,7 @@ async def _lines(call: Call) -> AsyncIterator[list[bytes]]:
         *lines, waiting = (waiting + piece).split(b"\n")
         for start in range(0, len(lines), limits.BATCH_CHUNK_ITEMS):
             yield lines[start : start + limits.BATCH_CHUNK_ITEMS]
-        if len(waiting) > limits.BATCH_LINE_BYTES_MAX:
-            raise too_large(len(waiting), limits.BATCH_LINE_BYTES_MAX)
+        if len(waiting) > call.face.settings.body_bytes_max:
+            raise too_large(len(waiting), call.face.settings.body_bytes_max)
     if waiting:
         yield [waiting]

@@ -7,6 +7,7 @@ and given back.
 import base64
 import binascii
 import re
+import secrets
 from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, NamedTuple, TypeAlias, TypeVar
@@ -21,6 +22,7 @@ from quipu.api.times import NotATime, time_ms
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.entry import (
     DEFAULT_STREAM,
+    SALT_BYTES,
     ContentType,
     Entry,
     EntryKind,
@@ -96,12 +98,13 @@ class Defaults(NamedTuple):
     submitter: str | None = None
     stream: str | None = None  # of the query
     idempotency_key: str | None = None  # of the header
+    streams_erasable: frozenset[str] = frozenset()
 
 
 class Shaped(NamedTuple):
     """One entry, ready to be submitted."""
 
-    entry: Entry
+    entry: Entry  # without its salt: what a repetition is compared with
     canonical: bytes
 
 
@@ -170,11 +173,16 @@ def _shape(content: _Content, stream: str, defaults: Defaults, where: str) -> Sh
         sig_type=0,
         signature=None,
     )
-    canonical = encode_entry(entry)
+    canonical = encode_entry(_salted(entry) if stream in defaults.streams_erasable else entry)
     if len(canonical) > ledger_limits.ENTRY_BYTES_MAX:
         size = f"{len(canonical)} bytes; an entry takes {ledger_limits.ENTRY_BYTES_MAX}"
         raise at(Code.TOO_LARGE, where, size)
     return Shaped(entry, canonical)
+
+
+def _salted(entry: Entry) -> Entry:
+    """Else the hash that stays after an erasure could be matched with a guess."""
+    return msgspec.structs.replace(entry, salt=secrets.token_bytes(SALT_BYTES))
 
 
 def _content(new: NewEntry, is_packed: bool, where: str) -> tuple[ContentType | str, bytes]:

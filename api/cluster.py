@@ -15,18 +15,21 @@ from quipu.api.models import (
     StreamList,
     StreamRow,
 )
+from quipu.api.settings import Settings
 from quipu.api.times import time_text
 from quipu.api.tokens import ENTRIES_READ
 from quipu.ledger import limits as ledger_limits
 
-LIMITS = Limits(
-    entry_bytes=ledger_limits.ENTRY_BYTES_MAX,
-    body_bytes=limits.BODY_BYTES_MAX,
-    batch_bytes=limits.BATCH_BYTES_MAX,
-    batch_items=limits.BATCH_ITEMS_MAX,
-    page_items=limits.PAGE_MAX,
-    wait_ms=limits.WAIT_MS_MAX,
-)
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        entry_bytes=ledger_limits.ENTRY_BYTES_MAX,
+        body_bytes=settings.body_bytes_max,
+        batch_bytes=settings.batch_bytes_max,
+        batch_items=limits.BATCH_ITEMS_MAX,
+        page_items=limits.PAGE_MAX,
+        wait_ms=limits.WAIT_MS_MAX,
+    )
 
 
 async def node(call: Call) -> Response:
@@ -47,9 +50,10 @@ async def node(call: Call) -> Response:
         journal=None if ledger.journal is None else str(ledger.journal),
         feed_number=str(ledger.feed_number),
         members=[MemberRef(m.number, m.node_id.hex(), m.name) for m in ledger.members()],
+        streams_erasable=sorted(epoch.streams_erasable),
         ready=health.is_ready,
         finality=health.is_readable,
-        limits=LIMITS,
+        limits=_limits(call.face.settings),
     )
     return call.answer(body, headers=FOR_NOW)
 

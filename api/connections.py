@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from quipu.api import limits
+from quipu.api.callers import is_trusted
 from quipu.api.codes import Code
 from quipu.api.counters import Counters
 from quipu.api.face import problem_response
@@ -180,7 +181,7 @@ class Door(web.Server):
         connection.begin(self._settings.first_header_s)
 
     def _is_limited(self, address: str) -> bool:
-        return not is_loopback(address) and address not in self._settings.trusted_proxies
+        return not (is_loopback(address) or is_trusted(address, self._settings.trusted_proxies))
 
     def _count(self) -> None:
         self._counters.connections = len(self._inside)

@@ -8,6 +8,7 @@ large event, so it also names that event and how many of its entries were given.
 import base64
 import binascii
 from dataclasses import dataclass, field
+from typing import TypeVar
 from zlib import crc32
 
 import msgspec
@@ -18,6 +19,7 @@ from quipu.api.problems import at
 from quipu.ledger.event import EventMeta
 from quipu.ledger.words import Cord, EventId, Journal, NodeId, NodeNo, Seq
 
+T = TypeVar("T")
 CURSOR_VERSION = 1
 VECTOR_CORDS_MAX = 64  # cords of a cursor's vector: 1.5 KiB of URL
 NODE_BYTES = 8
@@ -93,13 +95,17 @@ class Cursor:
             self.by_vector,
             [] if self.downwards else rows,
         )
-        data = msgspec.msgpack.encode(record)
-        checked = data + crc32(data).to_bytes(_CHECK_BYTES, "big")
-        return base64.urlsafe_b64encode(checked).rstrip(b"=").decode()
+        return write_opaque(record)
 
 
-def read_cursor(text: str, node_id: NodeId, where: str) -> Cursor:
-    """The cursor of a request, or a problem that names the parameter or header."""
+def write_opaque(record: msgspec.Struct) -> str:
+    data = msgspec.msgpack.encode(record)
+    checked = data + crc32(data).to_bytes(_CHECK_BYTES, "big")
+    return base64.urlsafe_b64encode(checked).rstrip(b"=").decode()
+
+
+def read_opaque(text: str, decoder: "msgspec.msgpack.Decoder[T]", where: str) -> T:
+    """What a cursor holds, or a problem that names the parameter or header."""
     if len(text) > limits.CURSOR_BYTES_MAX or not text.isascii():
         raise at(Code.INVALID_CURSOR, where, "is not a cursor")
     try:
@@ -107,9 +113,13 @@ def read_cursor(text: str, node_id: NodeId, where: str) -> Cursor:
         data, check = checked[:-_CHECK_BYTES], checked[-_CHECK_BYTES:]
         if crc32(data).to_bytes(_CHECK_BYTES, "big") != check:
             raise at(Code.INVALID_CURSOR, where, "was cut short or changed")
-        found = _cursors.decode(data)
+        return decoder.decode(data)
     except (binascii.Error, msgspec.DecodeError) as error:
-        raise at(Code.INVALID_CURSOR, where, "is not a cursor") from error
+        raise at(Code.INVALID_CURSOR, where, "is not a cursor of this list") from error
+
+
+def read_cursor(text: str, node_id: NodeId, where: str) -> Cursor:
+    found = read_opaque(text, _cursors, where)
     sizes = min(found.number, found.given) >= 0 and len(found.event) in {0, 32}
     if found.version != CURSOR_VERSION or not sizes:
         raise at(Code.INVALID_CURSOR, where, "is not a cursor that this version reads")

@@ -19,6 +19,7 @@ import msgspec
 from aiohttp import web
 
 from quipu.api import limits
+from quipu.api.callers import caller_of
 from quipu.api.calls import Call, Endpoint, Response
 from quipu.api.codes import Code
 from quipu.api.counters import Counters
@@ -195,7 +196,9 @@ class Admitted:
     def __enter__(self) -> None:
         if self._face.closing.is_set():
             raise Draining("the node is stopping")
-        self._caller = self._call.principal.name or self._call.request.remote or ""
+        self._caller = self._call.principal.name or caller_of(
+            self._call.request, self._face.settings.trusted_proxies
+        )
         self._face.pressure.enter(self._caller)
         try:
             self._admission = self._face.ledger.admit(self._bytes)

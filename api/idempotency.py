@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 
 
 class _Flight(NamedTuple):
-    canonical: bytes
+    entry: Entry
     landed: "asyncio.Future[Outcome]"
 
 
@@ -87,7 +87,7 @@ class Keys:
                 scope = scope_of(item.entry)
                 if scope is not None:
                     landed = asyncio.get_running_loop().create_future()
-                    self._flights[scope] = _Flight(item.canonical, landed)
+                    self._flights[scope] = _Flight(item.entry, landed)
                     taken.append(_Taken(scope, landed, len(fresh)))
                 fresh.append(place)
         if fresh:
@@ -105,7 +105,7 @@ class Keys:
         flight = self._flights.get(scope)
         if flight is None:
             return self.first(item)
-        if flight.canonical != item.canonical:
+        if flight.entry != item.entry:
             raise Problem(Code.KEY_IN_FLIGHT)
         return flight.landed
 

@@ -4,9 +4,8 @@ KIB = 1024
 MIB = 1024 * KIB
 
 # --- bodies ---------------------------------------------------------------------------------------
-BODY_BYTES_MAX = 3 * MIB // 2  # one entry of 1 MiB as base64, with its fields
+BODY_BYTES_MAX = 3 * MIB // 2  # one entry of 1 MiB as base64, with its fields; a line of NDJSON
 BATCH_BYTES_MAX = 16 * MIB  # a batch that is held in memory whole: JSON array, atomic
-BATCH_LINE_BYTES_MAX = BODY_BYTES_MAX  # one line of an NDJSON batch is one entry
 BATCH_ITEMS_MAX = 10_000  # as many as one event holds
 BATCH_CHUNK_ITEMS = 256  # items of a streamed batch that are in flight together
 QUERY_BYTES_MAX = 4 * KIB  # an event id or cursor is under 200 B; filters are names

@@ -214,6 +214,7 @@ class NodeBody(msgspec.Struct, frozen=True):
     journal: U64Text | None
     feed_number: U64Text
     members: list[MemberRef]
+    streams_erasable: list[str]
     ready: bool
     finality: bool
     limits: Limits

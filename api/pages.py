@@ -1,5 +1,6 @@
 """Pages of entries out of the feed: what became Read here, in that order, once each."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from quipu.api.models import EntryBody
 from quipu.api.shaping import Form, Shapes
 from quipu.ledger.entry import Entry, decode_entry
 from quipu.ledger.event import EventMeta, decode_body
-from quipu.ledger.words import HLC_SHIFT, EventId, NodeNo
+from quipu.ledger.words import HLC_SHIFT, Cord, EventId, NodeNo
 from quipu.node.service import EntryId, Ledger
 
 FEED_STEP = 64  # events asked of the store at a time
@@ -47,7 +48,34 @@ class Page:
     more: bool = False  # it ended by its size and not by the end of the feed
 
 
-class _Room:
+async def seek(ledger: Ledger, cursor: Cursor) -> None:
+    """Puts a cursor of another node to where this feed first holds something that is new to it.
+
+    From the end backwards, until all that is new has been passed: the way is as long as what is
+    still to be given, whatever the length of the feed.
+    """
+    if not cursor.by_vector or cursor.number:
+        return
+    covered = cursor.vector
+    new = sum(
+        max(0, row.read_seq - covered.get(Cord(row.author_no, row.journal), 0))
+        for row in ledger.frontier()
+    )
+    number = ledger.feed_number
+    while new > 0 and number > 0:
+        first = max(0, number - FEED_STEP)
+        for place, identity in reversed(ledger.feed(first, number - first)):
+            meta = ledger.meta(identity)
+            assert meta is not None  # the feed names what is held
+            new -= not cursor.covers(meta)
+            number = place - 1
+            if new <= 0:
+                break
+        await asyncio.sleep(0)  # a long way takes many turns of the loop
+    cursor.number = number
+
+
+class Room:
     """What a page may still take."""
 
     def __init__(self, limit: int) -> None:
@@ -70,7 +98,7 @@ class Pages:
     with_cursors: bool = False
 
     def read(self, cursor: Cursor, limit: int) -> Page:
-        page, room = Page(), _Room(limit)
+        page, room = Page(), Room(limit)
         for number, identity in self._events(cursor):
             meta = self.ledger.meta(identity)
             assert meta is not None  # the feed names what is held
@@ -89,7 +117,7 @@ class Pages:
 
     def one(self, cursor: Cursor, number: int, identity: EventId) -> Page:
         """The entries of one event that became Read just now, all of them."""
-        page, room = Page(), _Room(limits.PAGE_SCANNED_MAX)
+        page, room = Page(), Room(limits.PAGE_SCANNED_MAX)
         meta = self.ledger.meta(identity)
         assert meta is not None
         if not cursor.covers(meta) and self.filter.wants_event(meta):
@@ -115,7 +143,7 @@ class Pages:
             return cursor.number <= 1
         return cursor.number >= self.ledger.feed_number
 
-    def _take(self, cursor: Cursor, number: int, meta: EventMeta, page: Page, room: _Room) -> bool:
+    def _take(self, cursor: Cursor, number: int, meta: EventMeta, page: Page, room: Room) -> bool:
         """False: the page ends inside this event."""
         done = cursor.given if cursor.event == meta.id else 0
         order = range(meta.entry_count)
@@ -145,11 +173,11 @@ class Pages:
                 page.cursors.append(at)
         return True
 
-    def _entries(self, meta: EventMeta, wanted: int) -> "_Reader":
-        return _Reader(self.ledger, meta, whole=wanted > 1)
+    def _entries(self, meta: EventMeta, wanted: int) -> "Reader":
+        return Reader(self.ledger, meta, whole=wanted > 1)
 
 
-class _Reader:
+class Reader:
     """Entries of one event: the body once where many are wanted, each alone where few are."""
 
     def __init__(self, ledger: Ledger, meta: EventMeta, whole: bool) -> None:

@@ -13,11 +13,12 @@ from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
 from quipu.api.cursors import Cursor, read_cursor
 from quipu.api.models import EntryBody, EntryPage
-from quipu.api.pages import Filter, Page, Pages
+from quipu.api.pages import Filter, Page, Pages, seek
 from quipu.api.problems import Problem, at
 from quipu.api.shaping import FORMS, Form, read_entry_id
 from quipu.api.times import NotATime, time_ms
 from quipu.api.tokens import ENTRIES_READ
+from quipu.api.unread import Walk, read_walk
 from quipu.api.writing import reached_state, waited_ms
 from quipu.ledger.entry import decode_entry, is_stream_name
 from quipu.ledger.words import NodeNo
@@ -101,29 +102,30 @@ async def list_entries(call: Call) -> Response:
     pages = Pages(call.ledger, call.face.shapes, form_of(call), filter_of(call, query))
     if query.state == "stored":
         return _unread(call, pages, query)
-    cursor = start_of(call, query)
+    cursor = await start_of(call, query)
     page = pages.read(cursor, query.limit)
     if query.wait is not None and not page.items and not cursor.downwards:
         page = await _long_poll(call, pages, query, cursor)
-    return _page_answer(call, page, cursor)
+    return _page_answer(call, page, cursor.text(call.ledger.node_id))
 
 
-def start_of(call: Call, query: ListQuery) -> Cursor:
+async def start_of(call: Call, query: ListQuery) -> Cursor:
     downwards = query.order == "desc"
     if query.after is None:
         return Cursor(call.ledger.feed_number + 1 if downwards else 0, downwards=downwards)
     cursor = read_cursor(query.after, call.ledger.node_id, "after")
     if cursor.downwards != downwards:
         raise at(Code.INVALID_CURSOR, "after", "was given for the other order")
-    check_reach(call.ledger, cursor)
+    await check_reach(call.ledger, cursor)
     return cursor
 
 
-def check_reach(ledger: Ledger, cursor: Cursor) -> None:
+async def check_reach(ledger: Ledger, cursor: Cursor) -> None:
     if cursor.number > ledger.feed_number + (1 if cursor.downwards else 0):
         oldest = Cursor().text(ledger.node_id)
         detail = f"it is at {cursor.number}, and the feed of this node ends at {ledger.feed_number}"
         raise Problem(Code.CURSOR_GONE, detail, oldest=oldest)
+    await seek(ledger, cursor)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -158,8 +160,7 @@ async def _next(news: Subscription) -> bool:
     return True
 
 
-def _page_answer(call: Call, page: Page, cursor: Cursor) -> web.Response:
-    following = cursor.text(call.ledger.node_id)
+def _page_answer(call: Call, page: Page, following: str) -> web.Response:
     link = call.request.rel_url.update_query({"after": following})
     headers = {"Link": f'<{link}>; rel="next"', "Cache-Control": "no-store"}
     if call.media_type == NDJSON:
@@ -169,24 +170,12 @@ def _page_answer(call: Call, page: Page, cursor: Cursor) -> web.Response:
 
 
 def _unread(call: Call, pages: Pages, query: ListQuery) -> web.Response:
-    """What is stored and not Read: it changes by the moment, so it is one page, without a next."""
-    if query.after is not None or query.wait is not None:
-        raise at(Code.INVALID_PARAMETER, "state", "stored takes neither after nor wait")
-    page = Page()
-    for identity in call.ledger.unread(limits.PAGE_MAX):
-        meta = call.ledger.meta(identity)
-        if meta is None or not pages.filter.wants_event(meta):
-            continue
-        for index in range(meta.entry_count):
-            canonical = call.ledger.entry(identity, index)
-            if canonical is None or not pages.filter.wants(decode_entry(canonical), meta):
-                continue
-            if len(page.items) == query.limit:
-                page.more = True
-                return _page_answer(call, page, Cursor(call.ledger.feed_number))
-            entry_id = EntryId(identity, index)
-            page.items.append(pages.shapes.entry(entry_id, meta, canonical, pages.form))
-    return _page_answer(call, page, Cursor(call.ledger.feed_number))
+    """What is stored and not Read: by place in the DAG, for its order of becoming Read is open."""
+    if query.wait is not None or query.order == "desc":
+        raise at(Code.INVALID_PARAMETER, "state", "stored takes neither wait nor order=desc")
+    walk = Walk() if query.after is None else read_walk(query.after, "after")
+    page = walk.read(pages, query.limit)
+    return _page_answer(call, page, walk.text())
 
 
 def _by_key(call: Call, query: ListQuery, key: str) -> web.Response:

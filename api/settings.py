@@ -2,9 +2,13 @@
 
 import ipaddress
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
+from typing import TypeAlias
 
 from quipu.api import limits
+
+Network: TypeAlias = IPv4Network | IPv6Network
 
 
 class PublicWithoutAuth(Exception):
@@ -21,11 +25,13 @@ class Settings:
     insecure: bool = False  # spelled out: a public address without tokens
     tls_certificate: Path | None = None
     tls_key: Path | None = None
-    trusted_proxies: tuple[str, ...] = ()  # addresses without a limit of connections of their own
+    trusted_proxies: tuple[Network, ...] = ()  # what they say about who calls is believed
     connections_max: int = limits.CONNECTIONS_MAX
     connections_per_address_max: int = limits.CONNECTIONS_PER_ADDRESS_MAX
     in_flight_max: int = limits.IN_FLIGHT_MAX
     in_flight_per_caller_max: int = limits.IN_FLIGHT_PER_CALLER_MAX
+    body_bytes_max: int = limits.BODY_BYTES_MAX
+    batch_bytes_max: int = limits.BATCH_BYTES_MAX
     first_header_s: float = limits.FIRST_HEADER_S
     body_s: float = limits.BODY_S
     heartbeat_s: float = limits.HEARTBEAT_S

@@ -47,7 +47,7 @@ def now_cursor(ledger: Ledger) -> Cursor:
     return cursor
 
 
-def _begin(call: Call, query: StreamQuery) -> Cursor:
+async def _begin(call: Call, query: StreamQuery) -> Cursor:
     last = call.request.headers.get("Last-Event-ID")
     if last:
         cursor = read_cursor(last, call.ledger.node_id, "Last-Event-ID")
@@ -59,7 +59,7 @@ def _begin(call: Call, query: StreamQuery) -> Cursor:
         cursor = read_cursor(query.start, call.ledger.node_id, "from")
     if cursor.downwards:
         raise at(Code.INVALID_CURSOR, "from", "was given for order=desc")
-    check_reach(call.ledger, cursor)
+    await check_reach(call.ledger, cursor)
     return cursor
 
 
@@ -72,7 +72,7 @@ async def stream(call: Call) -> Response:
         raise at(Code.INVALID_PARAMETER, "events", f"is of {', '.join(sorted(KINDS))}")
     found = Filter(readable_streams(call, query.stream), author_of(call.ledger, query.author))
     pages = Pages(call.ledger, call.face.shapes, Form(lines=True), found, with_cursors=True)
-    cursor = _begin(call, query)
+    cursor = await _begin(call, query)
     face = call.face
     if face.draining:
         raise Problem(Code.DRAINING, retry_after_s=limits.RETRY_AFTER_S)

@@ -57,7 +57,7 @@ def defaults_of(call: Call, stream: str | None) -> Defaults:
             raise at(Code.INVALID_HEADER, _KEY, f"takes 1 to {size} bytes")
         if not key.isprintable() or not key.isascii():
             raise at(Code.INVALID_HEADER, _KEY, "takes printable ASCII")
-    return Defaults(call.principal.name, stream, key)
+    return Defaults(call.principal.name, stream, key, call.ledger.epoch.streams_erasable)
 
 
 def check_stream(call: Call, stream: str) -> None:
@@ -69,8 +69,9 @@ async def submit(call: Call) -> Response:
     query = call.query(SubmitQuery)
     wanted, timeout_ms = waited_state(query.wait), waited_ms(query.timeout, "timeout")
     defaults = defaults_of(call, query.stream)
-    with call.face.admitted(call, limits.BODY_BYTES_MAX):
-        body = await call.read_body(limits.BODY_BYTES_MAX)
+    bytes_max = call.face.settings.body_bytes_max
+    with call.face.admitted(call, bytes_max):
+        body = await call.read_body(bytes_max)
         shaped = read_entry(body, call.body_type, defaults)
         check_stream(call, shaped.entry.stream)
         outcome = await call.face.keys.submit_one(shaped)
@@ -105,7 +106,7 @@ def _receipt(call: Call, outcome: Outcome, wanted: State, reached: State) -> web
 
 async def validate(call: Call) -> Response:
     query = call.query(ValidateQuery)
-    body = await call.read_body(limits.BODY_BYTES_MAX)
+    body = await call.read_body(call.face.settings.body_bytes_max)
     shaped = read_entry(body, call.body_type, defaults_of(call, query.stream))
     check_stream(call, shaped.entry.stream)
     first = call.face.keys.first(shaped)

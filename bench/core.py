@@ -71,15 +71,15 @@ class Member:
 class Pair:
     """An author and a peer, and the messages between them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, folders: tuple[Path, ...] = ()) -> None:
         keys = [signing.KeyPair.from_seed(bytes([number]) * 32) for number in (1, 2)]
         founders = [Founder(key.node_id, f"n{i}", []) for i, key in enumerate(keys, start=1)]
-        genesis = encode(Genesis(1, "bench", START_MS, "majority", founders, bytes(16)))
+        genesis = encode(Genesis(1, "bench", START_MS, "majority", founders, bytes(16), []))
         self.now_ms = 0
         self.members: dict[NodeId, Member] = {}
-        for key in keys:
+        for key, place in zip(keys, folders or (folder, folder), strict=True):
             owner = Owner(cluster_id_of(genesis), key.node_id)
-            store = open_store(folder / key.node_id.hex()[:8], owner)
+            store = open_store(place / key.node_id.hex()[:8], owner)
             core = Core(CoreConfig(key, genesis, 1), store.saved(), store, self.now())
             self.members[key.node_id] = Member(key.node_id, core, store)
         self.author, self.peer = self.members.values()

@@ -32,7 +32,7 @@ TURN_MS = 10
 def bytes_per_event(folder: Path, roster: int, events: int) -> float:
     keys = [signing.KeyPair.from_seed(bytes([number]) * 32) for number in range(1, roster + 1)]
     founders = [Founder(key.node_id, f"n{i}", []) for i, key in enumerate(keys, start=1)]
-    genesis = encode(Genesis(1, "bench", START_MS, "majority", founders, bytes(16)))
+    genesis = encode(Genesis(1, "bench", START_MS, "majority", founders, bytes(16), []))
     store = open_store(folder / str(roster), Owner(cluster_id_of(genesis), keys[0].node_id))
     core = Core(CoreConfig(keys[0], genesis, 1), store.saved(), store, Now(START_MS, 0))
     entry = (encode_entry(data_entry(bytes(256))),)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quipu.ledger import limits
-from quipu.ledger.event import EventMeta, SignedEvent, has_valid_signature, meta_of
+from quipu.ledger.event import EventMeta, SignedEvent, Standing, has_valid_signature, meta_of
 from quipu.ledger.known import Known
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import Cord, EpochNo, EventId, Hlc, Journal, NodeId, NodeNo, Seq, hlc_at
@@ -54,7 +54,8 @@ class Admission:
             asked = how.asked and guards.window_only_on_admission
             if not asked and header.hlc + TOO_OLD < how.cluster_now:
                 refuse(Reason.TOO_OLD)
-            if guards.event_signature and not has_valid_signature(event, self.known.verify):
+            is_open = event.standing is Standing.UNCHECKED and guards.event_signature
+            if is_open and not has_valid_signature(event, self.known.verify):
                 refuse(Reason.BAD_SIGNATURE)
         missing = self.known.dag.missing_ancestors(header) if guards.parents_held else []
         if missing:

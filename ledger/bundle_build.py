@@ -42,7 +42,7 @@ class Lineage:
     def of(cls, genesis: bytes, documents: Sequence[SealedBytes]) -> "Lineage":
         decoded = tuple(decode_document(document) for document, _ in documents)
         first = genesis_epoch(decode_genesis(genesis))
-        later = (Epoch.of(d.number, d.policy, d.members) for d in decoded)
+        later = (Epoch.of(d.number, d.policy, d.members, d.streams_erasable) for d in decoded)
         return cls(genesis, tuple(documents), decoded, (first, *later))
 
 

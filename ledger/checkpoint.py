@@ -51,7 +51,8 @@ class Standing(NamedTuple):
             Member(number, founder.node_id, founder.name, founder.roles)
             for number, founder in enumerate(genesis.members, start=1)
         )
-        standing = cls(cluster_id, GENESIS_EPOCH, cluster_id, genesis.policy, members, (), 0)
+        streams = tuple(genesis.streams_erasable)
+        standing = cls(cluster_id, GENESIS_EPOCH, cluster_id, genesis.policy, members, streams, 0)
         for data in documents:
             standing = standing.after(data)
         return standing

@@ -26,7 +26,14 @@ from quipu.ledger.effects import (
 )
 from quipu.ledger.entry import decode_entry
 from quipu.ledger.epochs import Epochs, decode_document
-from quipu.ledger.event import decode_event, decode_header, event_id, meta_of
+from quipu.ledger.event import (
+    SignedEvent,
+    Standing,
+    decode_event,
+    decode_header,
+    event_id,
+    meta_of,
+)
 from quipu.ledger.evidence import check_proof
 from quipu.ledger.exchange import Exchange
 from quipu.ledger.fetch import Fetch
@@ -55,10 +62,12 @@ from quipu.ledger.messages import (
     decode_message,
 )
 from quipu.ledger.past import Past
+from quipu.ledger.proving import Proving
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.recovery import Recovery
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.resend import Resend
+from quipu.ledger.runs import Runs
 from quipu.ledger.safeguards import ALL, Safeguards
 from quipu.ledger.seals import check_seals
 from quipu.ledger.serve import Serve
@@ -105,6 +114,7 @@ class Core:
             self.fetch,
             self.sync,
             self.resend,
+            Proving(self.known, self.fetch),
         )
         self.recovery = Recovery(
             (saved.recovering or config.key_existed) and guards.restore_guard, now
@@ -112,7 +122,7 @@ class Core:
         self.cluster_time = ClusterTime()
         gaps = Gaps(self.dag, self.past, self.receipts, guards)
         self.exchange = Exchange(self.intake, self.recovery, gaps, guards)
-        self._serve = Serve(self.dag, self.past, self.receipts)
+        self._serve = Serve(self.known, self.intake.proving)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
         self._close_wanted = b""
@@ -160,6 +170,7 @@ class Core:
         self._write(turn)
         self._sign(turn)
         self._settle(turn)
+        self.intake.proving.prove(turn)
         self.exchange.speak(turn, self._members_connected())
         self._save(turn)
         self._deadline_ms = self._next_deadline(turn)
@@ -218,7 +229,7 @@ class Core:
         message = decode_message(data)
         match message:
             case EventMessage(event):
-                self._take_event(event, peer, False, turn)
+                self._take_event(event, peer, turn)
             case InvMessage(inv_bytes):
                 inv = invs.decode_inv(inv_bytes)
                 known = heard.get((inv.signer, peer))
@@ -235,15 +246,13 @@ class Core:
                 self._note_own_conviction()
 
     # --- what is heard --------------------------------------------------------------------------
-    def _take_event(self, data: EventBytes, peer: NodeId, asked: bool, turn: Turn) -> int:
+    def _take_event(self, data: EventBytes, peer: NodeId, turn: Turn) -> None:
         if self.past.meta(event_id(data.header)) is not None:
-            if not asked:
-                self.exchange.repeat_inv(peer, turn)
-            return 0
+            self.exchange.repeat_inv(peer, turn)
+            return
         event = decode_event(data.header, data.signature, data.body)
-        held = self.intake.take_event(event, peer, asked, turn)
+        self.intake.take_event(event, peer, False, turn)
         self._note_own_conviction()
-        return held
 
     def _take_inv(self, inv: invs.Inv, peer: NodeId, asked: bool, turn: Turn) -> None:
         try:
@@ -268,15 +277,34 @@ class Core:
                 turn.refuse(peer, refusal)
                 continue
             self._take_inv(inv, peer, True, turn)
-        for event in answer.events:
-            try:
-                self._take_event(event, peer, True, turn)
-            except Refused as refusal:
-                turn.refuse(peer, refusal)
+        self._take_asked(answer.events, peer, turn)
         is_progress = len(turn.durable) + len(self.dag.changed) > before
         if answer.more and is_progress:
             self.fetch.has_more(peer, request)
         self.exchange.answered(peer, request, is_progress, not answer.more, turn)
+
+    def _take_asked(self, events: list[EventBytes], peer: NodeId, turn: Turn) -> None:
+        fresh: list[SignedEvent] = []
+        for data in events:
+            try:
+                event = decode_event(data.header, data.signature, data.body)
+            except Refused as refusal:
+                turn.refuse(peer, refusal)
+                continue
+            if self.past.meta(event.id) is None:
+                fresh.append(event)
+            else:
+                self.intake.proving.replace(event, turn)
+        standings = Runs(self.known, turn.due_until).standings(fresh)
+        for event in fresh:
+            standing = standings.get(event.id, Standing.UNCHECKED)
+            if self.past.meta(event.id) is not None:  # it waited here, and was released
+                continue
+            try:
+                self.intake.take_event(event._replace(standing=standing), peer, True, turn)
+            except Refused as refusal:
+                turn.refuse(peer, refusal)
+        self._note_own_conviction()
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
         if not self.exchange.hear(peer, message, turn):
@@ -400,7 +428,11 @@ class Core:
         return [peer for peer in self.sync.views if peer in self.epochs.newest.numbers]
 
     def _next_deadline(self, turn: Turn) -> int | None:
-        waits = [self.exchange.next_deadline(turn.now), self.recovery.deadline_ms]
+        waits = [
+            self.exchange.next_deadline(turn.now),
+            self.recovery.deadline_ms,
+            self.intake.proving.next_deadline(turn.now),
+        ]
         may_sign = self.recovery.may_sign and self.me in self.epochs.newest.members
         if may_sign and not self.confirmer.sealed:
             waits.append(self.confirmer.deadline_ms)

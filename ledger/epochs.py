@@ -33,6 +33,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.NAME_BYTES_MA
 Policy = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.POLICY_BYTES_MAX)]
 Roles = Annotated[list[Name], msgspec.Meta(max_length=8)]
 Salt = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+StreamNames = Annotated[list[str], msgspec.Meta(max_length=limits.STREAMS_ERASABLE_MAX)]
 Number32 = Annotated[int, msgspec.Meta(ge=1, le=2**32 - 1)]
 
 
@@ -49,6 +50,7 @@ class Genesis(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     policy: Policy
     members: Annotated[list[Founder], msgspec.Meta(min_length=1, max_length=limits.MEMBERS_MAX)]
     salt: Salt
+    streams_erasable: StreamNames  # entries of these carry a salt
 
 
 class Member(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -75,7 +77,7 @@ class EpochDocument(msgspec.Struct, array_like=True, frozen=True, forbid_unknown
     attempt: U64
     policy: Policy
     members: Annotated[list[Member], msgspec.Meta(min_length=1, max_length=limits.MEMBERS_MAX)]
-    streams_erasable: Annotated[list[str], msgspec.Meta(max_length=limits.STREAMS_ERASABLE_MAX)]
+    streams_erasable: StreamNames
     cut: Annotated[list[CutRow], msgspec.Meta(max_length=limits.CUT_ROWS_MAX)]
     cut_hlc: U64  # the greatest hlc in the cut
 
@@ -91,6 +93,7 @@ def decode_genesis(data: bytes) -> Genesis:
     if not fits_bytes(genesis.name, limits.NAME_BYTES_MAX):
         refuse(Reason.MALFORMED, "cluster name")
     _check_roster(genesis.policy, genesis.members)
+    _check_streams(genesis.streams_erasable)
     return genesis
 
 
@@ -110,10 +113,13 @@ def decode_document(data: bytes) -> EpochDocument:
         refuse(Reason.BAD_ROWS, "cut rows are sorted and unique")
     if any(row.seq < 1 for row in document.cut):
         refuse(Reason.BAD_ROWS, "seq 0")
-    streams = document.streams_erasable
+    _check_streams(document.streams_erasable)
+    return document
+
+
+def _check_streams(streams: list[str]) -> None:
     if sorted(set(streams)) != streams or not all(map(is_stream_name, streams)):
         refuse(Reason.MALFORMED, "erasable streams are names, sorted and unique")
-    return document
 
 
 def _check_roster(policy: str, members: Sequence[Founder] | Sequence[Member]) -> None:
@@ -158,15 +164,19 @@ class Epoch:
     members: dict[NodeNo, NodeId]
     numbers: dict[NodeId, NodeNo]
     max_confirms: int
+    streams_erasable: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, number: int, policy: str, members: Sequence[Member]) -> "Epoch":
+    def of(
+        cls, number: int, policy: str, members: Sequence[Member], streams: Sequence[str] = ()
+    ) -> "Epoch":
         return cls(
             number=EpochNo(number),
             policy=policy,
             members={NodeNo(m.node_no): NodeId(m.node_id) for m in members},
             numbers={NodeId(m.node_id): NodeNo(m.node_no) for m in members},
             max_confirms=quorum.max_confirms(policy, len(members)),
+            streams_erasable=frozenset(streams),
         )
 
     @property
@@ -179,7 +189,7 @@ def genesis_epoch(genesis: Genesis) -> Epoch:
         Member(number, founder.node_id, founder.name, founder.roles)
         for number, founder in enumerate(genesis.members, start=1)
     ]
-    return Epoch.of(GENESIS_EPOCH, genesis.policy, members)
+    return Epoch.of(GENESIS_EPOCH, genesis.policy, members, genesis.streams_erasable)
 
 
 @dataclass(slots=True)
@@ -219,7 +229,9 @@ class Epochs:
             number = self.node_numbers.get(NodeId(member.node_id))
             if (known or number) and (known != member.node_id or number != member.node_no):
                 refuse(Reason.MALFORMED, "a node number is never used again")
-        epoch = Epoch.of(document.number, document.policy, document.members)
+        epoch = Epoch.of(
+            document.number, document.policy, document.members, document.streams_erasable
+        )
         self.by_number[epoch.number] = epoch
         self.newest = epoch
         self.newest_hash = document_hash(document_bytes)

@@ -6,6 +6,7 @@ Well-formed is a function of bytes, ancestors and epoch document; the last two a
 
 import itertools
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -51,6 +52,14 @@ class Header(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
     entries_root: Bytes32
 
 
+class Standing(IntEnum):
+    """What is known of an event's signature."""
+
+    UNCHECKED = 0
+    GOOD = 1
+    SPARED = 2  # not looked at: the event after it in its cord, whose signature is good, names it
+
+
 class SignedEvent(NamedTuple):
     """An event as it travels and lies on disk, with what its bytes say."""
 
@@ -60,6 +69,7 @@ class SignedEvent(NamedTuple):
     signature: bytes
     body: bytes
     leaves: tuple[bytes, ...] = ()  # leaf hashes of the entries, where somebody has made them
+    standing: Standing = Standing.UNCHECKED
 
     @property
     def size(self) -> int:

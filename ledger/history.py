@@ -45,6 +45,8 @@ class BranchRecord:
     lender: bytes = b""  # the peer on whose word alone this branch is held; empty: vouched for
     moved_ms: int = 0  # wall time of the last change of held_seq
     receipts: dict[NodeNo, tuple[Seq, InvNumber]] = field(default_factory=dict)
+    spared_from: Seq = Seq(0)  # lowest seq whose signature has not been verified; 0: none
+    spared_upto: Seq = Seq(0)
 
     def copy(self) -> "BranchRecord":
         return BranchRecord(
@@ -62,6 +64,8 @@ class BranchRecord:
             self.lender,
             self.moved_ms,
             dict(self.receipts),
+            self.spared_from,
+            self.spared_upto,
         )
 
 
@@ -101,6 +105,9 @@ class History(Protocol):
 
     def event(self, identity: EventId) -> SignedEvent | None:
         """The whole event, its bytes checked against its id."""
+
+    def run(self, first: Slot, last: Seq) -> Iterable[tuple[Slot, SignedEvent]]:
+        """The same for all that one branch has of its own from `first` up to `last`, in order."""
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         """One kept receipt."""

@@ -12,11 +12,12 @@ from quipu.ledger.admission import Admission, Circumstances, Placed, Verdict
 from quipu.ledger.confirmer import Confirmer
 from quipu.ledger.double_signing import prove_signer
 from quipu.ledger.effects import NodeConvicted, StoreEvent, StoreInv, StoreProof
-from quipu.ledger.event import EventMeta, SignedEvent
+from quipu.ledger.event import EventMeta, SignedEvent, Standing
 from quipu.ledger.evidence import check_proof, prove_author
 from quipu.ledger.fetch import Fetch
 from quipu.ledger.known import Known
 from quipu.ledger.messages import EvidenceMessage
+from quipu.ledger.proving import Proving
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.resend import Resend
 from quipu.ledger.sync import Sync
@@ -36,6 +37,7 @@ class Intake:
     fetch: Fetch
     sync: Sync
     resend: Resend
+    proving: Proving
     refused: dict[EventId, Reason] = field(default_factory=dict)
 
     # --- events ---------------------------------------------------------------------------------
@@ -87,6 +89,8 @@ class Intake:
         self.known.past.remember(event, meta)
         self.known.dag.hold(meta, placed.base, placed.parent, placed.lender, turn.now.wall_ms)
         turn.keep(StoreEvent(event, meta))
+        if event.standing is Standing.SPARED:
+            self.proving.spared(meta)
         self.fetch.got(event.id)
         self.confirmer.consider(meta.branch)
         self.resend.note(self.known.dag.branches[meta.branch], turn.now)

@@ -82,6 +82,7 @@ GET_RECEIPTS_MAX = 256  # receipt wants in one request
 GET_BYTES_MAX = 64 * KIB  # one request
 ANSWER_BYTES_MAX = 1 * MIB  # one answer, or one event if that is larger
 ANSWER_EVENTS_MAX = 4_096  # bounds the time of one turn at both ends
+ANSWER_EVENTS_USUAL = 2_048  # an answer ends here; further on where no good signature is
 REQUEST_RETRY_MS = 1_000  # without an answer: another peer is asked as well
 REQUEST_TIMEOUT_MS = 5_000  # a later answer is not taken
 REQUESTS_PER_PEER_MAX = 8  # waited for at one time
@@ -90,6 +91,12 @@ SYNC_NUMBER_TAKEN_MAX = 1 << 63  # a peer pushes our count no further: there is 
 WALL_MS_MAX = (1 << 44) - 1  # the year 2527: a journal is 64 bits, 20 of them random
 WANT_AFTER_INV_MS = 100  # an event that only an Inv has named is asked for after this
 WANTS_MAX = 10_000  # ids wanted at one time
+
+# --- signatures that ranges were spared ---------------------------------------------------------
+PROVED_PER_TURN_MAX = 32  # 2 ms of a turn
+PROVE_PACE_MS = 3  # between two turns that do nothing else: two fifths of a core at most
+RESIGN_INTERVAL_MS = 2_000  # a good signature that nobody had is asked for again after this
+RESIGN_INTERVAL_MAX_MS = 600_000  # doubled up to this
 
 # --- author -------------------------------------------------------------------------------------
 ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry in a body, with room

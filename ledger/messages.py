@@ -75,7 +75,10 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, tag=5, forbid_unknown
 
     request_id: U64
     invs: Annotated[list[bytes], msgspec.Meta(max_length=limits.GET_RECEIPTS_MAX)]
-    events: Annotated[list[EventBytes], msgspec.Meta(max_length=limits.ANSWER_EVENTS_MAX)]
+    events: Annotated[
+        list[EventBytes],
+        msgspec.Meta(max_length=limits.ANSWER_EVENTS_MAX),
+    ]
     missing: Annotated[list[Bytes32], msgspec.Meta(max_length=limits.GET_IDS_MAX)]
     more: bool
 

@@ -1,13 +1,14 @@
 """The past as a turn sees it: History, and above it what was decided and is not in it yet."""
 
 from collections import deque
+from collections.abc import Iterator
 
 from quipu.ledger import limits
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import History
 from quipu.ledger.inv import Inv
 from quipu.ledger.messages import PREFIX_BYTES
-from quipu.ledger.words import EventId, InvNumber, NodeNo, Slot
+from quipu.ledger.words import EventId, InvNumber, NodeNo, Seq, Slot
 
 
 class Past:
@@ -59,6 +60,20 @@ class Past:
 
     def event(self, identity: EventId) -> SignedEvent | None:
         return self._events.get(identity) or self._history.event(identity)
+
+    def run(self, first: Slot, last: Seq) -> Iterator[tuple[Slot, SignedEvent]]:
+        """The events of one branch from `first` up to `last`."""
+        seq = first.seq
+        for slot, event in self._history.run(first, last):
+            seq = Seq(slot.seq + 1)
+            yield slot, event
+        for number in range(seq, last + 1):  # decided in this turn
+            slot = first._replace(seq=Seq(number))
+            identity = self._slots.get(slot)
+            event_now = self._events.get(identity) if identity else None
+            if event_now is None:
+                return
+            yield slot, event_now
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self._invs.get((signer_no, number)) or self._history.inv(signer_no, number)

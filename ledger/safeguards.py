@@ -41,6 +41,7 @@ class Safeguards:
     receipts_reconciled: bool = True  # missing receipts are asked for
     asks_another_peer: bool = True  # a request that is not answered goes to another peer
     wants_bounded: bool = True  # what nobody has is not asked for for ever
+    spared_proven: bool = True  # signatures that a range spared are verified later
 
 
 ALL = Safeguards()

@@ -6,11 +6,13 @@ an answer; the asker comes again for more.
 
 import heapq
 from collections.abc import Iterator
+from itertools import starmap
+from typing import NamedTuple
 
 from quipu.ledger import limits
-from quipu.ledger.dag import Dag
-from quipu.ledger.event import EventMeta
+from quipu.ledger.event import SignedEvent
 from quipu.ledger.inv import decode_inv
+from quipu.ledger.known import Known
 from quipu.ledger.messages import (
     Answer,
     CoverWant,
@@ -20,16 +22,22 @@ from quipu.ledger.messages import (
     RangeWant,
     bytes_of,
 )
-from quipu.ledger.past import Past
-from quipu.ledger.receipts import Receipts
-from quipu.ledger.words import Cord, EventId, InvNumber, NodeNo, Seq
+from quipu.ledger.proving import Proving
+from quipu.ledger.words import Cord, EventId, InvNumber, NodeNo, Seq, Slot
+
+
+class Held(NamedTuple):
+    slot: Slot
+    event: SignedEvent
 
 
 class Serve:
-    def __init__(self, dag: Dag, past: Past, receipts: Receipts) -> None:
-        self._dag = dag
-        self._past = past
-        self._receipts = receipts
+    def __init__(self, known: Known, proving: Proving) -> None:
+        self._known = known
+        self._dag = known.dag
+        self._past = known.past
+        self._receipts = known.receipts
+        self._proving = proving
 
     def answer(self, want: GetData) -> Answer:
         budget = min(want.bytes_max, limits.ANSWER_BYTES_MAX)
@@ -37,50 +45,66 @@ class Serve:
         events: list[EventBytes] = []
         invs, more = self._invs(want, budget)
         budget -= sum(map(len, invs))
-        for meta in self._wanted(want, missing):
+        ends: dict[Cord, Held] = {}  # the newest of each cord in this answer
+        for held in self._wanted(want, missing):
+            size = held.event.size
             is_first = not events and not invs
-            if not is_first and (meta.size > budget or len(events) == limits.ANSWER_EVENTS_MAX):
+            if not is_first and (size > budget or len(events) >= limits.ANSWER_EVENTS_USUAL):
                 more = True
-                break
-            event = self._past.event(meta.id)
-            if event is None:
-                missing.append(meta.id)
-                continue
-            budget -= meta.size
-            events.append(bytes_of(event))
+                if not self._is_for_good_end(held, ends, len(events)):
+                    break
+            budget -= size
+            ends[held.slot.branch.cord] = held
+            events.append(bytes_of(held.event))
         return Answer(want.request_id, invs, events, missing[: limits.GET_IDS_MAX], more)
 
+    def _is_for_good_end(self, held: Held, ends: dict[Cord, Held], count: int) -> bool:
+        """A range must end with a good signature: all others of its cord rest on that one."""
+        end = ends.get(held.slot.branch.cord)
+        is_room = count < limits.ANSWER_EVENTS_MAX
+        return is_room and end is not None and not self._is_good(end)
+
+    def _is_good(self, held: Held) -> bool:
+        record = self._dag.branches[held.slot.branch]
+        return self._proving.is_good(record, held.slot.seq, held.event)
+
     # --- events ---------------------------------------------------------------------------------
-    def _wanted(self, want: GetData, missing: list[bytes]) -> Iterator[EventMeta]:
+    def _wanted(self, want: GetData, missing: list[bytes]) -> Iterator[Held]:
         """All that is asked for, parents first, each once."""
-        single: list[EventMeta] = []
+        single: list[Held] = []
         for identity in want.ids:
             meta = self._past.meta(EventId(identity))
-            if meta is None:
-                missing.append(identity)
+            event = meta and self._past.event(meta.id)
+            if meta and event and self._is_good(held := Held(meta.slot, event)):
+                single.append(held)
             else:
-                single.append(meta)
-        single.sort(key=_causal)
+                missing.append(identity)
         streams = [self._range(wanted) for wanted in want.ranges]
+        if len(streams) == 1 and not single:  # most of a catch-up
+            yield from streams[0]
+            return
+        single.sort(key=_causal)
         sent: set[EventId] = set()
-        for meta in heapq.merge(single, *streams, key=_causal):
-            if meta.id not in sent:
-                sent.add(meta.id)
-                yield meta
+        for held in heapq.merge(single, *streams, key=_causal):
+            if held.event.id not in sent:
+                sent.add(held.event.id)
+                yield held
 
-    def _range(self, want: RangeWant) -> Iterator[EventMeta]:
+    def _range(self, want: RangeWant) -> Iterator[Held]:
         tip = self._past.meta_by_prefix(want.last)
         if tip is None or tuple(tip.branch.cord) != (want.author_no, want.journal):
             return
         record = self._dag.branches[tip.branch]
-        start = 1
+        start = Seq(1)
         for seq, prefix in want.anchors:
             anchor = self._past.meta_by_prefix(prefix)
             if anchor is not None and anchor.seq == seq and self._dag.is_on_line(anchor, record):
-                start = seq + 1
+                start = Seq(seq + 1)
                 break
-        for seq in range(start, tip.seq + 1):
-            yield self._past.held(self._dag.id_on(record, Seq(seq)))
+        for branch, upto in reversed(list(self._dag.line(record))):
+            first = max(start, Seq(branch.base_seq + 1))
+            slot = Slot(*branch.key.cord, first, branch.key.number)
+            yield from starmap(Held, self._past.run(slot, min(upto, tip.seq)))
 
     # --- receipts -------------------------------------------------------------------------------
     def _invs(self, want: GetData, budget: int) -> tuple[list[bytes], bool]:
@@ -131,5 +155,5 @@ class Serve:
                     yield signer, number
 
 
-def _causal(meta: EventMeta) -> tuple[int, EventId]:
-    return (meta.hlc, meta.id)
+def _causal(held: Held) -> tuple[int, EventId]:
+    return (held.event.header.hlc, held.event.id)

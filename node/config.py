@@ -8,18 +8,20 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from ipaddress import ip_network
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from quipu.node import failpoints, limits
 from quipu.node.exits import BadSetting
-from quipu.node.settings import Address, Settings
+from quipu.node.settings import Address, Networks, Settings
 
 PREFIX = "QUIPU_"
 FILE_VARIABLE = "QUIPU_CONFIG"
-# Read elsewhere: they are no settings of a node.
-OTHER_VARIABLES = frozenset({FILE_VARIABLE, failpoints.VARIABLE, "QUIPU_TOKEN", "QUIPU_NODES"})
+# Read elsewhere, by the commands that ask a node: they are no settings of one.
+CLIENT_VARIABLES = frozenset({"QUIPU_URL", "QUIPU_OPS_URL", "QUIPU_TOKEN_FILE", "QUIPU_CA_FILE"})
+OTHER_VARIABLES = CLIENT_VARIABLES | {FILE_VARIABLE, failpoints.VARIABLE}
 PORT_MAX = (1 << 16) - 1
 
 
@@ -30,6 +32,8 @@ class Known(NamedTuple):
     type: Any
     default: Any
     doc: str
+    least: int
+    most: int | None
 
     @property
     def variable(self) -> str:
@@ -53,7 +57,7 @@ def known_settings() -> Iterator[Known]:
         hints = get_type_hints(holder)
         for item in fields(holder):
             key = f"{section.name}.{item.name}"
-            yield Known(key, hints[item.name], item.default, item.metadata["doc"])
+            yield Known(key, hints[item.name], item.default, **item.metadata)
 
 
 def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Value]) -> Config:
@@ -136,12 +140,22 @@ def _unknown(what: str, name: str, known: list[str], where: str) -> BadSetting:
 # --- values -------------------------------------------------------------------------------------
 def _parsed(known: Known, given: object, where: str) -> Any:
     try:
-        return parse_value(known.type, given)
+        value = parse_value(known.type, given)
+        if known.type is int:
+            _check_range(value, known.least, known.most)
+        return value
     except ValueError as error:
         raise BadSetting(
             f"{where} = {given!r}: {error}",
             f"{known.key}: {known.doc}. Default: {shown(known.default)}",
         ) from error
+
+
+def _check_range(number: int, least: int, most: int | None) -> None:
+    if number < least:
+        raise ValueError(f"at least {least:,}")
+    if most is not None and number > most:
+        raise ValueError(f"at most {most:,}")
 
 
 def parse_value(kind: Any, given: object) -> Any:
@@ -160,6 +174,10 @@ def parse_value(kind: Any, given: object) -> Any:
         if isinstance(given, bool) or not (isinstance(given, int) or str(given).isdigit()):
             raise ValueError("a whole number")
         return int(str(given))
+    if kind is Networks:
+        return Networks(ip_network(name) for name in _parse_names(given))
+    if get_origin(kind) is tuple:
+        return _parse_names(given)
     if not isinstance(given, str) or not given:
         raise ValueError("a text")
     if kind is Address:
@@ -173,6 +191,15 @@ def _parse_bool(given: object) -> bool:
     if given in ("true", "false"):
         return given == "true"
     raise ValueError("true or false")
+
+
+def _parse_names(given: object) -> tuple[str, ...]:
+    """A TOML array, or a text with commas."""
+    names = given.strip("[] ").split(",") if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("names with commas between, or a list of texts")
+    stripped = [name.strip(' "') for name in names]
+    return tuple(name for name in stripped if name)
 
 
 def parse_address(text: str) -> Address:
@@ -190,7 +217,9 @@ def shown(value: object) -> str:
             return "none"
         case bool():
             return "true" if value else "false"
-        case int():
+        case int() | Networks():
             return str(value)
+        case tuple() if not isinstance(value, Address):
+            return f'"{",".join(value)}"'
         case _:
             return f'"{value}"'

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quipu.node import data_directory as places
-from quipu.node import limits, secret_files
+from quipu.node import founding, limits, secret_files
 from quipu.node.exits import CannotStart
 from quipu.node.settings import Address, Settings
 from quipu.storage.counting import read_stats
@@ -75,7 +75,7 @@ def _directory(path: Path) -> Iterator[Finding]:
     if not path.exists():
         yield Finding("data directory", True, f"{path} is not there; a first start makes it")
         return
-    if not (path / places.GENESIS_FILE).exists():
+    if not (path / founding.GENESIS_FILE).exists():
         others = [item.name for item in path.iterdir() if not item.name.startswith(".")]
         yield Finding(
             "data directory",
@@ -87,7 +87,7 @@ def _directory(path: Path) -> Iterator[Finding]:
     holder = holder_of(path)
     state = f"in use by process {holder}" if holder else "not in use"
     yield Finding("data directory", True, f"{path}, {state}")
-    for name in (places.NODE_KEY_FILE, places.CLUSTER_KEY_FILE):
+    for name in (founding.NODE_KEY_FILE, founding.CLUSTER_KEY_FILE):
         yield _key(path / name)
     yield _store(path / places.STORE_FOLDER)
 

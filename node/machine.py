@@ -1,13 +1,16 @@
 """The core with its store, its view and its checkpoints: all that a failed commit discards."""
 
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from quipu.ledger.checkpoint import Checkpoint, Standing
 from quipu.ledger.core import Core, CoreConfig
 from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.signing import KeyPair
-from quipu.ledger.words import EventId, Now, Seq, Slot
+from quipu.ledger.words import BranchKey, EventId, Now, Seq, Slot
+from quipu.node.service import Mark
 from quipu.node.view import View
 from quipu.storage.store import Owner, Store
 
@@ -63,19 +66,28 @@ class Machine:
     def cluster_name(self) -> str:
         return decode_genesis(self.surroundings.genesis).name
 
-    def unread(self, limit: int) -> list[EventId]:
-        """Held and not Read, by branch, upwards."""
+    def unread(self, limit: int, after: Mark | None = None) -> list[EventId]:
+        """Held and not Read, by cord, seq and id: branches of one cord are merged."""
         found: list[EventId] = []
-        for key in sorted(self.view.unread):
-            record = self.view.branches[key]
-            first = max(record.read_seq, record.base_seq) + 1
-            for seq in range(first, record.held_seq + 1):
+        for cord, keys in groupby(sorted(self.view.unread), lambda key: key.cord):
+            if after is not None and cord < after.cord:
+                continue
+            first = after.seq if after is not None and cord == after.cord else Seq(0)
+            for mark in heapq.merge(*(self._unread_of(key, first) for key in keys)):
                 if len(found) >= limit:
                     return found
-                identity = self.store.id_at(Slot(*key.cord, Seq(seq), key.number))
-                assert identity is not None
-                found.append(identity)
+                if after is None or mark > after:
+                    found.append(mark.id)
         return found
+
+    def _unread_of(self, key: BranchKey, first: Seq) -> Iterator[Mark]:
+        record = self.view.branches[key]
+        lowest = max(record.read_seq + 1, record.base_seq + 1, first)
+        for number in range(lowest, record.held_seq + 1):
+            seq = Seq(number)
+            identity = self.store.id_at(Slot(*key.cord, seq, key.number))
+            assert identity is not None
+            yield Mark(key.cord, seq, identity)
 
     def leaves(self) -> list[EventId]:
         """Of the Model, oldest first."""

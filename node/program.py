@@ -13,20 +13,29 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from quipu.ledger.words import NodeId, Now
+from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.data_directory import (
-    FOUNDING_RANDOM_BYTES,
+    PEERS_FILE,
     DataDirectory,
-    Founding,
     open_directory,
 )
-from quipu.node.exits import DirectoryTaken, Exit, StoreUnusable
+from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
+from quipu.node.founding import (
+    RANDOM_BYTES,
+    FirstStart,
+    Founding,
+    Joining,
+    parse_founder,
+)
 from quipu.node.inbox import Inbox
+from quipu.node.invitation import read_invitation
+from quipu.node.joining import check_advertised, join_network
 from quipu.node.logs import Log
 from quipu.node.machine import Machine, OpenStore, Surroundings
 from quipu.node.measures import Measures
+from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.running import RunningLedger
 from quipu.node.service import Draining, Ledger
@@ -56,12 +65,19 @@ def clock() -> Now:
     return Now(time.time_ns() // NS_PER_MS, time.monotonic_ns() // NS_PER_MS)
 
 
-def founding(settings: Settings) -> Founding:
+def first_start(settings: Settings) -> FirstStart:
+    """What a directory without a node becomes. Raises `CannotStart`."""
+    given, random = settings.node, secrets.token_bytes(RANDOM_BYTES)
+    if given.join is not None:
+        return Joining(read_invitation(given.join), random)
     return Founding(
-        settings.node.name,
-        settings.node.cluster_name,
+        given.name,
+        given.cluster_name,
         clock().wall_ms,
-        secrets.token_bytes(FOUNDING_RANDOM_BYTES),
+        random,
+        given.streams_erasable,
+        given.policy,
+        tuple(map(parse_founder, given.founders)),
     )
 
 
@@ -106,11 +122,22 @@ class Node:
         self.directory.close()
 
 
+def open_data(settings: Settings) -> DataDirectory:
+    """Made where it is not there yet. Raises `CannotStart`."""
+    return open_directory(settings.node.data_dir, first_start(settings))
+
+
 def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> Node:
     """Raises `CannotStart`."""
-    directory = open_directory(settings.node.data_dir, founding(settings))
+    check_advertised(settings)
+    directory = open_data(settings)
     try:
         machine = _open_machine(directory)
+        try:
+            _check_erasable(settings, machine)
+        except BaseException:
+            machine.close()
+            raise
     except BaseException:
         directory.close()
         raise
@@ -119,8 +146,17 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
     measures = Measures()
     inbox = Inbox()
     turns = Turns(machine, writer, inbox, Outlets(), measures, log)
+    network = Network(inbox, clock, log, directory.path / PEERS_FILE)
     ledger = RunningLedger(
-        settings.node.name, machine, inbox, turns, writer, Newsroom(), measures, time.monotonic
+        settings.node.name,
+        machine,
+        inbox,
+        turns,
+        writer,
+        Newsroom(),
+        measures,
+        time.monotonic,
+        network,
     )
     node = Node(settings, directory, ledger, log, asyncio.Event())
     _connect(node)
@@ -130,7 +166,7 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
 
 def _connect(node: Node) -> None:
     """Who hears of what: the parts themselves do not know each other."""
-    ledger, path = node.ledger, node.directory.store_path
+    ledger, network, path = node.ledger, node.ledger.network, node.directory.store_path
 
     def is_backlogged() -> bool:
         return ledger.machine.core.author.is_backlogged()  # the core may be another by then
@@ -144,17 +180,26 @@ def _connect(node: Node) -> None:
     ledger.inbox.wake = ledger.turns.wake
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.refused = count_overload
-    ledger.turns.outlets = Outlets(_send_nowhere, ledger.tell, store_has_room, node.give_up)
 
+    def epoch_opened() -> None:
+        network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
 
-def _send_nowhere(peer: NodeId, data: bytes) -> None:
-    """There is no transport yet, and nobody is connected."""
+    ledger.turns.outlets = Outlets(
+        network.send,
+        ledger.tell,
+        epoch_opened,
+        network.core_rebuilt,
+        store_has_room,
+        node.give_up,
+    )
 
 
 def open_store_of(directory: DataDirectory) -> Store:
     """Raises `CannotStart`."""
     with _explained():
-        return _opener(directory)(Owner(directory.cluster_id, directory.key.node_id))
+        store = _opener(directory)(Owner(directory.cluster_id, directory.key.node_id))
+    directory.store_made()
+    return store
 
 
 def _open_machine(directory: DataDirectory) -> Machine:
@@ -166,12 +211,25 @@ def _open_machine(directory: DataDirectory) -> Machine:
         lambda: secrets.randbits(ENTROPY_BITS),
     )
     with _explained():
-        return Machine.open(surroundings)
+        machine = Machine.open(surroundings)
+    directory.store_made()
+    return machine
+
+
+def _check_erasable(settings: Settings, machine: Machine) -> None:
+    """Entries without a salt in a stream that somebody believes erasable would stay guessable."""
+    wanted, declared = settings.node.streams_erasable, machine.view.epoch.streams_erasable
+    if wanted and set(wanted) != declared:
+        found = ", ".join(sorted(declared)) or "none"
+        raise BadSetting(
+            f"node.streams_erasable differs from what the cluster declares ({found})",
+            "They are declared when a cluster is made: leave the setting out, or make a new one.",
+        )
 
 
 def _opener(directory: DataDirectory) -> OpenStore:
     path = directory.store_path
-    is_lost = not directory.is_new and not path.exists()
+    is_lost = not directory.is_unsigned and not path.exists()
     return lambda owner: open_store(path, owner, recovering=is_lost)
 
 
@@ -215,12 +273,16 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         loop.add_signal_handler(number, node.ask_stop, signal.Signals(number).name)
     faces: Faces | None = None
     try:
+        node.ledger.endpoint = join_network(
+            settings, node.directory, node.ledger.machine.view, node.ledger.network
+        )
         faces = await start_faces(node.ledger, settings, log)
         await node.stopping.wait()
     finally:
         watchdog = loop.call_later(limits.STOP_S, _stop_hard, log)
         begun = time.monotonic()
         await node.drain()
+        await node.ledger.network.stop()
         if faces is not None:
             await faces.stop(max(limits.STOP_S - 1 - (time.monotonic() - begun), 0.0))
         node.close()

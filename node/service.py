@@ -14,7 +14,9 @@ from typing import NamedTuple, Protocol
 from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
-from quipu.ledger.words import EventId, Hlc, Journal, NodeId, NodeNo, Seq
+from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
+from quipu.p2p.effects import QueryEnded
+from quipu.p2p.words import Endpoint, PeerView
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -151,6 +153,14 @@ class MemberRow(NamedTuple):
     node_id: NodeId
     name: str
     roles: tuple[str, ...]
+
+
+class Mark(NamedTuple):
+    """Where a walk over Unread events stands, in words that mean the same at every node."""
+
+    cord: Cord
+    seq: Seq
+    id: EventId
 
 
 # --- news ---------------------------------------------------------------------------------------
@@ -324,8 +334,8 @@ class Ledger(Protocol):
     def feed_number(self) -> int:
         """The number of the last event that became Read; 0: none yet."""
 
-    def unread(self, limit: int) -> list[EventId]:
-        """Held and not Read, each after its ancestors in its cord, at most `limit`."""
+    def unread(self, limit: int, after: Mark | None = None) -> list[EventId]:
+        """Held and not Read, by cord, seq and id, at most `limit` of those beyond `after`."""
 
     def leaves(self) -> list[EventId]:
         """Events of the Model that no event of the Model names, oldest first."""
@@ -339,6 +349,17 @@ class Ledger(Protocol):
         """The finality bundle. Raises `Refused` (not-read, bad-entry)."""
 
     def convictions(self) -> tuple[Conviction, ...]: ...
+
+    # --- peers ----------------------------------------------------------------------------------
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where other nodes reach this one; None: it has no network."""
+
+    def peers(self) -> tuple[PeerView, ...]:
+        """Every node that this one knows of, as far as it has been met."""
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
+        """Asks all members, this node among them. Raises `Overloaded`."""
 
     # --- news and health
     def subscribe(self, queue_max: int = 1_024) -> Subscription: ...

@@ -5,8 +5,11 @@ Settings of the API's conduct are added in `ApiSettings`; the docs list what is 
 """
 
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from quipu.node.limits import KIB, MIB
 
 
 class Address(NamedTuple):
@@ -21,8 +24,18 @@ class Address(NamedTuple):
         return self.host in {"localhost", "::1"} or self.host.startswith("127.")
 
 
-def setting(default: Any, doc: str) -> Any:
-    return field(default=default, metadata={"doc": doc})
+class Networks(tuple[IPv4Network | IPv6Network, ...]):
+    """Addresses, each one alone or a whole network."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(f'"{network}"' for network in self) + "]"
+
+
+def setting(default: Any, doc: str, least: int = 0, most: int | None = None) -> Any:
+    """`least` and `most` are of numbers alone."""
+    return field(default=default, metadata={"doc": doc, "least": least, "most": most})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,33 @@ class NodeSettings:
     name: str = setting("n1", "name of this node in its cluster, in logs and pages")
     data_dir: Path = setting(Path("var"), "where keys, genesis and the store stay")
     cluster_name: str = setting("quipu", "name of the cluster that a first start makes")
+    streams_erasable: tuple[str, ...] = setting(
+        (), "streams, with commas between, whose entries carry a salt; a first start declares them"
+    )
+    policy: str = setting(
+        "majority",
+        "how many confirm in the cluster that a first start makes: majority, "
+        "two-thirds, all, or a number",
+    )
+    founders: tuple[str, ...] = setting(
+        (),
+        "the others in the cluster that a first start makes: name=quipu://host:port/node-id, "
+        "with commas between",
+    )
+    join: Path | None = setting(
+        None, "invitation that a first start follows; a node that has its place needs it no more"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class P2pSettings:
+    listen: Address = setting(Address("127.0.0.1", 8471), "where other nodes reach this one")
+    advertise: Address | None = setting(
+        None, "host:port that other nodes are told to dial; none: what p2p.listen says"
+    )
+    peers: tuple[str, ...] = setting(
+        (), "nodes to dial besides those that are known: quipu://host:port/node-id, with commas"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +79,22 @@ class ApiSettings:
     tokens_file: Path | None = setting(None, "hashes of bearer tokens; read anew when it changes")
     tls_certificate: Path | None = setting(None, "PEM file: serve API and OPS by TLS")
     tls_key: Path | None = setting(None, "PEM file of its key; nobody else may read it")
+    trusted_proxies: Networks = setting(
+        Networks(), "addresses and networks of proxies whose X-Forwarded-For is believed"
+    )
+    connections_max: int = setting(1_000, "connections read at one time; more wait unread", 1)
+    connections_per_address_max: int = setting(
+        256, "of one address; loopback and trusted proxies have no such limit", 1
+    )
+    in_flight_per_caller_max: int = setting(
+        1_024, "submissions of one token, or address, under way; above: 429", 1
+    )
+    first_header_s: int = setting(10, "seconds a new connection has for its first header", 1)
+    body_s: int = setting(30, "seconds a body has to come", 1)
+    body_bytes_max: int = setting(
+        1_536 * KIB, "bytes of one request with one entry", 1, 1_536 * KIB
+    )
+    batch_bytes_max: int = setting(16 * MIB, "bytes of a batch that is no NDJSON", 1, 16 * MIB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +123,7 @@ class StoreSettings:
 class Settings:
     node: NodeSettings = field(default_factory=NodeSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
+    p2p: P2pSettings = field(default_factory=P2pSettings)
     ops: OpsSettings = field(default_factory=OpsSettings)
     log: LogSettings = field(default_factory=LogSettings)
     store: StoreSettings = field(default_factory=StoreSettings)

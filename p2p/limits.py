@@ -22,6 +22,36 @@ ARGUMENT_BYTES_MAX = 4 * KIB  # of a question; every member holds it while it an
 ANSWER_BYTES_MAX = 64 * KIB  # the asking node holds one a member
 ADDRESSES_MAX = 256  # endpoints in one message: 450 bytes each at most, so 115 KiB
 
+# --- transport: frames --------------------------------------------------------------------------
+HEAD_BYTES_MAX = 8 + 65_535  # a 64-bit header and what its 16-bit n can count
+QUEUE_BYTES_MAX = 16 * MIB  # waiting for one peer: three of the largest frames
+SEND_HWM_FRAMES = 16  # within libzmq, behind that queue: it counts frames, never bytes
+RECEIVE_HWM_FRAMES = 16  # of one connection within libzmq; beyond, TCP pushes back
+SEND_FRAMES_TURN_MAX = 256  # handed to libzmq before other work gets its turn, about 1 ms
+READ_FRAMES_TURN_MAX = 256  # read before other work gets its turn, about 2 ms
+READ_BYTES_TURN_MAX = 8 * MIB  # the same for large frames: one of the largest always fits
+EVENTS_TURN_MAX = 256  # of connections, taken before other work gets its turn
+
+# --- transport: connections ---------------------------------------------------------------------
+INBOUND_CONNECTIONS_MAX = 256  # 32 members and their observers; each holds one descriptor
+INBOUND_CONNECTIONS_KEY_MAX = 4  # one is in use; the others are not yet known to have ended
+INBOUND_SILENT_MAX = 64  # not heard yet, while strangers can make room: a handshake takes 10 ms
+KNOWN_KEYS_MAX = 256  # of those that were dialled last: as many as are let in
+BACKLOG_MAX = 256  # not yet accepted: as many as are let in
+EVENTS_WAITING_MAX = 100_000  # told by libzmq, not yet read: 1 s of a flood, 10 MB
+UNFINISHED_BYTES_MAX = 16 * MIB  # of one connection without a frame: the largest and TCP's buffer
+UNFINISHED_ALL_BYTES_MAX = 256 * MIB  # of all: 32 members within the largest frame, and queues
+UNCOUNTED_BYTES_MAX = 64 * KIB  # handshake and heartbeats, and what frames weigh on the wire
+HANDSHAKE_BYTES_MAX = 8 * KIB  # that come back to whoever dials, which are about 300
+HEARTBEAT_BYTES_SECOND_MAX = 512  # the same after the handshake, which are about 70
+CONNECT_TIMEOUT_MS = 1_500  # three tries of TCP on a local network, one across the world
+HANDSHAKE_TIMEOUT_MS = 5_000  # four messages each way: a loaded node answers within
+RESOLVE_TIMEOUT_MS = 5_000  # of a host name: what a resolver takes to try a second server
+LINK_HEARTBEAT_INTERVAL_MS = 1_000  # of libzmq, below the machine's own: finds a dead connection
+LINK_HEARTBEAT_TIMEOUT_MS = 5_000  # as long as it takes to become SUSPECT
+LINGER_MS = 1_000  # what was sent before the end is still delivered within it
+WATCH_INTERVAL_MS = 250  # how often connections are measured: bounds what a flood can add
+
 # --- membership ---------------------------------------------------------------------------------
 HEARTBEAT_INTERVAL_MS = 1_000  # ALIVE to a peer that got no other frame for so long
 SUSPECT_AFTER_MS = 5_000  # five heartbeats lost: out of the live view

@@ -12,6 +12,7 @@ MAP_GROWTHS_PER_COMMIT_MAX = 16  # a batch that does not fit then is a mistake o
 TABLES_MAX = 32  # named tables of one environment; later parts bring their own
 
 # --- reading -------------------------------------------------------------------------------------
+EVENT_BYTES_PER_READ = 256 * KIB  # events read under one hold of the lock, a millisecond or two
 INVS_PER_READ = 64  # receipts read under one hold of the lock, 8 MiB at the very most
 
 # --- scrub ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from quipu.ledger import signing
 from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
-from quipu.ledger.words import EventId, InvNumber, NodeNo, Slot
+from quipu.ledger.words import EventId, InvNumber, NodeNo, Seq, Slot
 from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
 from quipu.storage.backup import backup_beside
 from quipu.storage.batch import Batch
@@ -179,6 +179,28 @@ class LmdbStore:
         with self._snapshot as txn:
             stored = self._stored(txn, identity)
             return None if stored is None else stored.event()
+
+    def run(self, first: Slot, last: Seq) -> Iterator[tuple[Slot, SignedEvent]]:
+        while first.seq <= last and keys.fits(first):
+            found, first = self._some_events(first, last)
+            yield from found
+
+    def _some_events(self, first: Slot, last: Seq) -> tuple[list[tuple[Slot, SignedEvent]], Slot]:
+        """A few, and where to go on: nobody holds the snapshot while they are used."""
+        found: list[tuple[Slot, SignedEvent]] = []
+        room = limits.EVENT_BYTES_PER_READ
+        with self._snapshot as txn:
+            for key, blob in records_from(txn, self._tables.events, keys.slot_key(first)):
+                slot = keys.slot_of(key)
+                if slot.branch.cord != first.branch.cord or slot.seq > last:
+                    break
+                if slot.number != first.number:
+                    continue
+                if room < 0:
+                    return found, slot
+                room -= len(blob)
+                found.append((slot, open_blob(slot, blob).event()))
+        return found, first._replace(seq=Seq(last + 1))
 
     def entry(self, identity: EventId, index: int) -> bytes | None:
         with self._snapshot as txn:

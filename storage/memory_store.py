@@ -24,7 +24,7 @@ from quipu.ledger.effects import (
 )
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Saved, SignerRecord
-from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Slot
+from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Seq, Slot
 from quipu.storage import keyed, keys
 from quipu.storage.records import signer_record
 from quipu.storage.store import Owner, SlotTaken, StoreClosed, StoreFull, StoreStats
@@ -92,6 +92,8 @@ class _Tables:
         if held is not None:
             if held.meta.slot != slot:
                 raise SlotTaken(f"{identity.hex()} is stored at {keys.describe(held.meta.slot)}")
+            if held.event.signature != effect.event.signature:
+                _put(self.events, identity, effect, undo)
             return
         if slot in self.slots:
             raise SlotTaken(f"{keys.describe(slot)} holds another event than {identity.hex()}")
@@ -226,6 +228,15 @@ class MemoryStore:
     def event(self, identity: EventId) -> SignedEvent | None:
         stored = self._open().events.get(identity)
         return None if stored is None else stored.event
+
+    def run(self, first: Slot, last: Seq) -> Iterator[tuple[Slot, SignedEvent]]:
+        tables = self._open()
+        for seq in range(first.seq, last + 1):
+            slot = first._replace(seq=Seq(seq))
+            identity = tables.slots.get(slot)
+            if identity is None:
+                return
+            yield slot, tables.events[identity].event
 
     def entry(self, identity: EventId, index: int) -> bytes | None:
         stored = self._open().events.get(identity)

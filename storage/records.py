@@ -44,6 +44,8 @@ class _Branch(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     lender: bytes
     moved_ms: int
     receipts: list[tuple[int, int, int]]  # signer, seq, number of the Inv; in the given order
+    spared_from: int = 0  # absent in records of the first stores
+    spared_upto: int = 0
 
 
 class _Signer(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -101,6 +103,8 @@ def encode_branch(key: bytes, record: BranchRecord) -> bytes:
         record.lender,
         record.moved_ms,
         receipts,
+        record.spared_from,
+        record.spared_upto,
     )
     return guarded(key, encode(values))
 
@@ -130,6 +134,8 @@ def _branch_record(place: BranchKey, branch: _Branch) -> BranchRecord:
         branch.lender,
         branch.moved_ms,
         {NodeNo(no): (Seq(seq), InvNumber(number)) for no, seq, number in branch.receipts},
+        Seq(branch.spared_from),
+        Seq(branch.spared_upto),
     )
 
 

@@ -43,7 +43,7 @@ class MadeCluster:
             epochs.Founder(key.node_id, f"n{number}", ["member"])
             for number, key in enumerate(self.keys, start=1)
         ]
-        genesis = epochs.Genesis(1, "made", CREATED_MS, "majority", founders, salt)
+        genesis = epochs.Genesis(1, "made", CREATED_MS, "majority", founders, salt, [])
         self.genesis = encode(genesis)
         self.cluster_id = epochs.cluster_id_of(self.genesis)
         self.metas: dict[EventId, EventMeta] = {}

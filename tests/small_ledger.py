@@ -60,7 +60,7 @@ class SmallLedger:
         founders = [
             Founder(key_of(f"n{i}").node_id, f"n{i}", ["member"]) for i in range(1, members + 1)
         ]
-        self.genesis = encode(Genesis(1, name, START_MS, policy, founders, bytes(range(16))))
+        self.genesis = encode(Genesis(1, name, START_MS, policy, founders, bytes(range(16)), []))
         self.cluster_id = cluster_id_of(self.genesis)
         self.epochs = Epochs.from_genesis(self.genesis)
         self.documents: list[tuple[bytes, tuple[bytes, ...]]] = []
@@ -192,6 +192,10 @@ class SmallLedger:
 
     def event(self, identity: EventId) -> SignedEvent | None:
         return self.events.get(identity)
+
+    def run(self, first: Slot, last: Seq) -> Iterable[tuple[Slot, SignedEvent]]:
+        slots = (first._replace(seq=Seq(seq)) for seq in range(first.seq, last + 1))
+        return [(slot, self.events[self.slots[slot]]) for slot in slots if slot in self.slots]
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self.invs.get(signer_no, {}).get(number)

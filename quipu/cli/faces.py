@@ -29,7 +29,7 @@ async def start_faces(ledger: Ledger, settings: Settings) -> HttpFaces:
     """Raises `CannotStart`."""
     _check_tls_files(settings.api)
     try:
-        return HttpFaces(await server.serve(ledger, _api_settings(settings)))
+        return HttpFaces(await server.serve(ledger, api_settings(settings)))
     except server.PublicWithoutAuth as error:
         raise BadSetting(
             str(error), "With a file of tokens: --set api.tokens_file=FILE. Without: --insecure."
@@ -57,7 +57,7 @@ def _check_tls_files(api: ApiSettings) -> None:
         check_private(api.tls_key)
 
 
-def _api_settings(settings: Settings) -> server.Settings:
+def api_settings(settings: Settings) -> server.Settings:
     api, ops = settings.api, settings.ops
     return server.Settings(
         host=api.listen.host,
@@ -68,6 +68,14 @@ def _api_settings(settings: Settings) -> server.Settings:
         insecure=api.insecure,
         tls_certificate=api.tls_certificate,
         tls_key=api.tls_key,
+        trusted_proxies=api.trusted_proxies,
+        connections_max=api.connections_max,
+        connections_per_address_max=api.connections_per_address_max,
+        in_flight_per_caller_max=api.in_flight_per_caller_max,
+        body_bytes_max=api.body_bytes_max,
+        batch_bytes_max=api.batch_bytes_max,
+        first_header_s=api.first_header_s,
+        body_s=api.body_s,
     )
 
 

@@ -29,6 +29,9 @@ app.command("run", epilog="Example: `quipu run --data-dir var --api-listen 127.0
     node_commands.run
 )
 app.command("init", epilog="Example: `quipu init --data-dir var --name n1`")(node_commands.init)
+app.command("invite", epilog="Example: `quipu invite --data-dir var --out cluster.invitation`")(
+    node_commands.invite
+)
 app.command("doctor", epilog="Example: `quipu doctor --data-dir var`")(node_commands.doctor)
 config.command("show", epilog="Example: `quipu config show --origin --json`")(node_commands.show)
 app.add_typer(config, name="config")

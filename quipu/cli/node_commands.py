@@ -24,10 +24,24 @@ Name = Annotated[str | None, typer.Option("--name", help="Name of this node.")]
 ClusterName = Annotated[
     str | None, typer.Option("--cluster-name", help="Name of the cluster that is made.")
 ]
+Erasable = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--erasable",
+        metavar="STREAM",
+        help="A stream whose entries carry a salt, so that an erased one cannot be guessed. "
+        "Declared when the cluster is made. Repeatable.",
+    ),
+]
 ApiListen = Annotated[str | None, typer.Option("--api-listen", help="host:port for apps.")]
 OpsListen = Annotated[
     str | None, typer.Option("--ops-listen", help="host:port for health and metrics.")
 ]
+P2pListen = Annotated[str | None, typer.Option("--p2p-listen", help="host:port for other nodes.")]
+Advertise = Annotated[
+    str | None, typer.Option("--advertise", help="host:port that other nodes are told to dial.")
+]
+Join = Annotated[str | None, typer.Option("--join", help="Invitation that a first start follows.")]
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Serve a public address without tokens.")
 ]
@@ -42,15 +56,25 @@ FLAGS = {
     "cluster_name": ("node.cluster_name", "--cluster-name"),
     "api_listen": ("api.listen", "--api-listen"),
     "ops_listen": ("ops.listen", "--ops-listen"),
+    "p2p_listen": ("p2p.listen", "--p2p-listen"),
+    "advertise": ("p2p.advertise", "--advertise"),
+    "join": ("node.join", "--join"),
+    "policy": ("node.policy", "--policy"),
+    "founders": ("node.founders", "--founder"),
+    "erasable": ("node.streams_erasable", "--erasable"),
 }
 
 
 def run(
     data_dir: DataDir = None,
+    join: Join = None,
     api_listen: ApiListen = None,
+    p2p_listen: P2pListen = None,
+    advertise: Advertise = None,
     ops_listen: OpsListen = None,
     name: Name = None,
     cluster_name: ClusterName = None,
+    erasable: Erasable = None,
     insecure: Insecure = False,
     config: ConfigFile = None,
     settings: Set = None,
@@ -63,10 +87,14 @@ def run(
         given = flags_of(
             settings,
             data_dir=data_dir,
+            join=join,
             api_listen=api_listen,
+            p2p_listen=p2p_listen,
+            advertise=advertise,
             ops_listen=ops_listen,
             name=name,
             cluster_name=cluster_name,
+            erasable=erasable,
         )
         if insecure:
             given["api.insecure"] = as_flag("true", "--insecure")
@@ -78,16 +106,57 @@ def init(
     data_dir: DataDir = None,
     name: Name = None,
     cluster_name: ClusterName = None,
+    founder: Annotated[
+        list[str] | None,
+        typer.Option("--founder", help="Another founder: name=URI. Repeatable."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="majority, two-thirds, all, or a number.")
+    ] = None,
+    erasable: Erasable = None,
+    key_only: Annotated[
+        bool, typer.Option("--key-only", help="Make the key alone and print this node's URI.")
+    ] = False,
+    p2p_listen: P2pListen = None,
+    advertise: Advertise = None,
     config: ConfigFile = None,
     settings: Set = None,
     json: Json = False,
 ) -> None:
-    """Make keys, genesis and an empty store: a cluster of one, not running yet."""
+    """Make keys, genesis and an empty store: a cluster of one, or with other founders."""
     with explained():
         from quipu.cli.founding import init_node
 
-        given = flags_of(settings, data_dir=data_dir, name=name, cluster_name=cluster_name)
-        init_node(load(config, given).settings, as_json=json)
+        given = flags_of(
+            settings,
+            data_dir=data_dir,
+            name=name,
+            cluster_name=cluster_name,
+            founders=founder,
+            policy=policy,
+            erasable=erasable,
+            p2p_listen=p2p_listen,
+            advertise=advertise,
+        )
+        init_node(load(config, given).settings, key_only, as_json=json)
+
+
+def invite(
+    out: Annotated[Path, typer.Option("--out", help="File to write; nobody else may read it.")],
+    data_dir: DataDir = None,
+    address: Annotated[
+        str, typer.Option("--address", help="host:port by which others reach this node.")
+    ] = "",
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Write a file with which a new node finds this cluster and is let in."""
+    with explained():
+        from quipu.cli.founding import invite as write_invitation
+
+        given = flags_of(settings, data_dir=data_dir)
+        write_invitation(load(config, given).settings, out, address, as_json=json)
 
 
 def doctor(
@@ -122,7 +191,7 @@ def show(
 
 
 # --- from options to settings -------------------------------------------------------------------
-def flags_of(settings: list[str] | None, **options: str | None) -> "dict[str, Value]":
+def flags_of(settings: list[str] | None, **options: str | list[str] | None) -> "dict[str, Value]":
     given: dict[str, Value] = {}
     for item in settings or []:
         key, equals, text = item.partition("=")
@@ -134,7 +203,7 @@ def flags_of(settings: list[str] | None, **options: str | None) -> "dict[str, Va
     for option, value in options.items():
         if value is not None:
             key, flag = FLAGS[option]
-            given[key] = as_flag(value, flag)
+            given[key] = as_flag(value if isinstance(value, str) else ",".join(value), flag)
     return given
 
 

@@ -186,12 +186,19 @@ class AsyncClient:
 
     async def missed(self, gap: Gap, **filters: Any) -> AsyncIterator[Entry]:
         """Exactly what a gap left out."""
-        beyond = await self.list(after=gap.upto, limit=1, **filters)
-        stop = beyond.items[0].id if beyond.items else None
-        async for entry in self.pages(after=gap.after, **filters):
-            if entry.id == stop:
+        after = gap.after
+        while True:
+            page = await self.list(after=after, **filters)
+            # Asked after the page: what is in it and beyond the gap is beyond it here as well.
+            beyond = await self.list(after=gap.upto, **filters | {"limit": 1})
+            stop = beyond.items[0].id if beyond.items else None
+            for entry in page.items:
+                if entry.id == stop:
+                    return
+                yield entry
+            if not page.more:
                 return
-            yield entry
+            after = page.next
 
     # --- the ledger -------------------------------------------------------------------------------
     async def streams(self) -> Any:

@@ -97,13 +97,14 @@ def _members(value: object, numbered: bool) -> dict[int, Member]:
 
 def read_genesis(data: bytes) -> tuple[bytes, str, Epoch]:
     """The cluster id, the cluster's name, and its first epoch."""
-    fields = array_of(decoded(data, DOCUMENT_BYTES_MAX, "genesis"), 6, "genesis")
+    fields = array_of(decoded(data, DOCUMENT_BYTES_MAX, "genesis"), 7, "genesis")
     need(int_of(fields[0], U64, "genesis version") == 1, "genesis version is unknown")
     name = text_of(fields[1], NAME_BYTES_MAX, "cluster name")
     int_of(fields[2], U64, "genesis time")
     policy = _policy(fields[3])
     members = _members(fields[4], numbered=False)
     bytes_of(fields[5], "genesis salt", 16)
+    _check_streams(fields[6])
     confirms_needed(policy, len(members))
     return tagged("genesis", data), name, Epoch(1, policy, members)
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from quipu.ledger import limits
 from quipu.ledger.bundle_build import Lineage, build_bundle
 from quipu.ledger.canonical import encode
 from quipu.ledger.core import Core, CoreConfig
@@ -17,10 +18,12 @@ from quipu.ledger.entry import decode_entry
 from quipu.ledger.epochs import Epoch, Founder, Genesis, cluster_id_of
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
-from quipu.ledger.inputs import EntriesSubmitted, Input
+from quipu.ledger.inputs import EntriesSubmitted, Input, MessageReceived, PeerConnected
+from quipu.ledger.inv import build_inv
+from quipu.ledger.messages import InvMessage, encode_message
 from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import KeyPair
-from quipu.ledger.words import EventId, Journal, NodeId, NodeNo, Now, Seq, Ticket
+from quipu.ledger.words import EventId, InvNumber, Journal, NodeId, NodeNo, Now, Seq, Ticket
 from quipu.node.service import (
     Cause,
     Check,
@@ -37,6 +40,7 @@ from quipu.node.service import (
     Health,
     Histogram,
     KeyedEntry,
+    Mark,
     MemberRow,
     Metrics,
     News,
@@ -45,6 +49,8 @@ from quipu.node.service import (
     Stored,
     Subscription,
 )
+from quipu.p2p.effects import QueryEnded
+from quipu.p2p.words import Endpoint, PeerView
 from quipu.storage.memory_store import MemoryStore
 from quipu.storage.store import Owner
 from tests.small_ledger import key_of
@@ -106,17 +112,22 @@ class Said:
 class OneNode:
     """Member n1 of `size` members; with more than one nothing becomes Read."""
 
-    def __init__(self, size: int = 1) -> None:
+    def __init__(self, size: int = 1, erasable: Sequence[str] = ()) -> None:
         self.key: KeyPair = key_of("n1")
         founders = [
             Founder(key_of(f"n{i}").node_id, f"n{i}", ["member"]) for i in range(1, size + 1)
         ]
-        self.genesis = encode(Genesis(1, "tests", CREATED_MS, "majority", founders, bytes(16)))
+        self.genesis = encode(
+            Genesis(1, "tests", CREATED_MS, "majority", founders, bytes(16), list(erasable))
+        )
         self.cluster_id = cluster_id_of(self.genesis)
         self.store = MemoryStore(Owner(self.cluster_id, self.key.node_id))
         config = CoreConfig(self.key, self.genesis, 7)
-        self.core = Core(config, self.store.saved(), self.store, self.now())
+        wall_ms, monotonic_ms = self.now()
+        begun = Now(wall_ms, monotonic_ms - limits.START_WAIT_MS)  # it has listened long enough
+        self.core = Core(config, self.store.saved(), self.store, begun)
         self.name = "n1"
+        self.endpoint = Endpoint("127.0.0.1", 8471)
         self.cluster_name = "tests"
         self.paused: asyncio.Event | None = None  # a disk that does not answer
         self.fault: Exception | None = None  # raised in place of storing
@@ -132,6 +143,7 @@ class OneNode:
         self._turn: asyncio.Task[None] | None = None
         self._read_waits: dict[EventId, asyncio.Event] = {}
         self._said: list[Said] = []
+        self._invs = 0
         self._alarm: asyncio.TimerHandle | None = None
         self._step([])
 
@@ -222,7 +234,10 @@ class OneNode:
     def _arm(self, now: Now) -> None:
         """The core wants a turn at its deadline, to sign what has waited."""
         deadline_ms = self.core.next_deadline()
-        if deadline_ms is None or self._alarm is not None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if deadline_ms is None:
             return
         try:
             loop = asyncio.get_running_loop()
@@ -318,8 +333,21 @@ class OneNode:
     def feed_number(self) -> int:
         return self.store.stats().feed
 
-    def unread(self, limit: int) -> list[EventId]:
-        return [identity for identity in self._seen if identity not in self._read][:limit]
+    def confirm(self, upto: EventId) -> None:
+        """Member n2 says that it holds this event and all below it."""
+        meta, key = self.store.meta(upto), key_of("n2")
+        assert meta is not None
+        self._invs += 1
+        row = (meta.branch.cord, meta.seq, meta.id)
+        number = InvNumber(self._invs)
+        inv = build_inv(key, self.cluster_id, self.epoch.number, number, [row])
+        said = encode_message(InvMessage(inv.data))
+        self._step([PeerConnected(key.node_id), MessageReceived(key.node_id, said)])
+
+    def unread(self, limit: int, after: Mark | None = None) -> list[EventId]:
+        held = [self.store.meta(identity) for identity in self._seen if identity not in self._read]
+        marks = sorted(Mark(m.branch.cord, m.seq, m.id) for m in held if m is not None)
+        return [mark.id for mark in marks if after is None or mark > after][:limit]
 
     def leaves(self) -> list[EventId]:
         leaves = self.core.dag.leaves
@@ -370,6 +398,13 @@ class OneNode:
     def drain(self) -> None:
         self._draining = True
         self._tell(Goodbye("the node is stopping"))
+
+    def peers(self) -> tuple[PeerView, ...]:
+        return ()
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
+        del question, argument, timeout_s
+        return QueryEnded(1, "timeout", None, (), 1)
 
     def health(self) -> Health:
         return Health(

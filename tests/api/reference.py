@@ -29,8 +29,14 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
   `Idempotency-Key` (or `idempotency_key`, or are a CloudEvent: source and id). The key counts
   within token and stream. Other bytes under it: 422 `key-reused`.
 - **Cursors** are opaque; the one of a page leads on in a stream and the other way round, also on
-  another node of the cluster. A gap is said, never silent: `GET /v1/entries?after=` with the
-  `after` of the gap gives what was missed, up to its `upto`.
+  another node of the cluster, which looks back no further than to the oldest entry that is new to
+  the caller. A cursor carries 64 cords at most: what lies in others is given again there. A gap is
+  said, never silent: `GET /v1/entries?after=` with the `after` of the gap gives what was missed,
+  up to its `upto`.
+- **`state=stored`** lists what is held and not final, by its place in the DAG. An entry that
+  becomes final between two pages is not repeated; where its page had not come yet, the feed alone
+  has it: a `/v1/stream` opened before the walk tells it. New entries of a cord that the walk has
+  passed are in the next walk.
 - **Tokens:** `Authorization: Bearer …`; `quipu token new` makes one. A listener on an address other
   than loopback is refused without a file of tokens, unless `--insecure` is spelled out.
 - **Limits:** one entry 1 MiB, a request 1.5 MiB, a batch 16 MiB and 10,000 entries, an atomic batch

@@ -267,6 +267,13 @@ async def test_missed_gives_exactly_what_a_gap_left_out() -> None:
         cursors = [(await ledger.list(limit=n)).next for n in (2, 5)]
         gap = Gap(3, cursors[0], cursors[1])
         assert [entry.id async for entry in ledger.missed(gap)] == ids[2:5]
+        assert [entry.id async for entry in ledger.missed(gap, limit=1)] == ids[2:5]
+        last = Gap(4, cursors[0], (await ledger.list()).next)
+        missed = []
+        async for entry in ledger.missed(last, limit=1):
+            missed.append(entry.id)
+            await ledger.submit("meanwhile", wait="read")
+        assert missed == ids[2:]
 
 
 # --- without a loop -------------------------------------------------------------------------------

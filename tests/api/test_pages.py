@@ -8,7 +8,7 @@ import pytest
 
 from quipu.api.bodies import NDJSON
 from quipu.api.cursors import Cursor, read_cursor
-from quipu.ledger.words import NodeId
+from quipu.ledger.words import EventId, NodeId
 from tests.api.one_node import OneNode
 from tests.api.talk import Talk, talking, until
 
@@ -47,22 +47,27 @@ async def test_pages_hold_everything_once_in_both_orders(limit: int) -> None:
         assert [item["id"] for item in down] == ids[::-1]
 
 
-async def test_paging_while_writing_misses_nothing() -> None:
+async def test_paging_while_many_write_gives_everything_once() -> None:
     async with talking() as api:
-        await filled(api, batches=2)
+        ids = await filled(api, batches=2)
 
-        async def write() -> list[str]:
-            return [await api.stored(n, stream="late") for n in range(30)]
+        async def write(writer: int) -> list[str]:
+            return [await api.stored([writer, n], stream="late") for n in range(30)]
 
-        writing = asyncio.create_task(write())
-        seen: list[str] = []
-        path = "/v1/entries?limit=3"
-        while not writing.done() or len(seen) < 44:
-            page = (await api.get(path)).json
-            seen += [item["id"] for item in page["items"]]
-            path = f"/v1/entries?limit=3&after={page['next']}"
-        assert len(seen) == len(set(seen)) == 44
-        assert set(writing.result()) <= set(seen)
+        async def walk(limit: int) -> list[str]:
+            seen: list[str] = []
+            path = f"/v1/entries?limit={limit}"
+            while len(seen) < 134:
+                page = (await api.get(path)).json
+                seen += [item["id"] for item in page["items"]]
+                path = f"/v1/entries?limit={limit}&after={page['next']}"
+            return seen
+
+        walking = [asyncio.create_task(walk(limit)) for limit in (1, 3, 50)]
+        written = await asyncio.gather(*(write(writer) for writer in range(4)))
+        everything = sorted(ids + [identity for one in written for identity in one])
+        for walked in walking:
+            assert sorted(await walked) == everything
 
 
 async def test_filters() -> None:
@@ -91,12 +96,81 @@ async def test_narrow_filter_over_much_is_answered_in_bounded_steps(
         assert [item["id"] for item in found] == [i for i in ids if i[65:] in {"2", "5"}]
 
 
-async def test_what_is_stored_and_not_final() -> None:
+@pytest.mark.parametrize("limit", [1, 4, 1000])
+async def test_pages_of_what_is_stored_and_not_final(limit: int) -> None:
     async with talking(node=OneNode(size=3)) as api:
-        await api.post("/v1/entries:batch", [{"data": n} for n in range(3)])
+        ids = await unread(api, 5)
         assert (await api.get("/v1/entries")).json["items"] == []
-        page = (await api.get("/v1/entries?state=stored&limit=2")).json
-        assert ([item["data"] for item in page["items"]], page["more"]) == ([0, 1], True)
+        seen = await pages(api, f"state=stored&limit={limit}")
+        assert [item["id"] for item in seen] == ids
+        only = await pages(api, f"state=stored&stream=s1&limit={limit}")
+        assert [item["id"] for item in only] == [item["id"] for item in seen if item["data"][1] % 2]
+        end = (await api.get("/v1/entries?state=stored&limit=1000")).json["next"]
+        late = await unread(api, 1)
+        page = (await api.get(f"/v1/entries?state=stored&after={end}")).json
+        assert ([item["id"] for item in page["items"]], page["more"]) == (late, False)
+
+
+async def unread(api: Talk, batches: int) -> list[str]:
+    ids = []
+    for batch in range(batches):
+        items = [{"data": [batch, n], "stream": f"s{n % 2}"} for n in range(3)]
+        reply = await api.post("/v1/entries:batch?atomic=true", items)
+        assert reply.status == 201, reply.body
+        ids += [result["id"] for result in reply.json["results"]]
+    return ids
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+async def test_what_becomes_final_between_two_pages_is_in_the_feed(limit: int) -> None:
+    """Walk over the stored and the feed from where it was before: the union is everything, and
+    in neither of the two anything comes twice."""
+    async with talking(node=OneNode(size=2)) as api:
+        ids = await unread(api, 8)
+        start = (await api.get("/v1/entries")).json["next"]
+        seen: list[str] = []
+        path, more, walked, confirmed = f"/v1/entries?state=stored&limit={limit}", True, 0, 0
+        while more:
+            if len(ids) < 40:
+                ids += await unread(api, 1)
+            page = (await api.get(path)).json
+            seen += [item["id"] for item in page["items"]]
+            more = page["more"]
+            path = f"/v1/entries?state=stored&limit={limit}&after={page['next']}"
+            walked += 1
+            if confirmed < 8 and walked % 2:
+                confirmed += 1
+                api.node.confirm(EventId(bytes.fromhex(ids[3 * confirmed - 1][:64])))
+        final = [item["id"] for item in await pages(api, f"limit=5&after={start}")]
+        assert len(seen) == len(set(seen))
+        assert len(final) == len(set(final)) == 3 * confirmed > 0
+        assert set(seen) | set(final) == set(ids)
+        assert set(seen) >= set(ids) - set(final), "what stayed stored was seen"
+
+
+async def test_a_filter_that_fits_nothing_stored_is_answered_in_bounded_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("quipu.api.limits.PAGE_SCANNED_MAX", 4)
+    async with talking(node=OneNode(size=3)) as api:
+        await unread(api, 5)
+        first = (await api.get("/v1/entries?state=stored&stream=none")).json
+        assert (first["items"], first["more"]) == ([], True)
+        assert await pages(api, "state=stored&stream=none") == []
+        assert (await api.get("/v1/entries?state=stored&author=n2")).json["more"]
+        assert len(await pages(api, "state=stored&stream=s1")) == 5
+
+
+async def test_cursors_of_the_two_lists_are_not_mixed_up() -> None:
+    async with talking(node=OneNode(size=3)) as api:
+        await unread(api, 1)
+        stored = (await api.get("/v1/entries?state=stored&limit=1")).json["next"]
+        feed = (await api.get("/v1/entries")).json["next"]
+        assert (await api.get(f"/v1/entries?after={stored}")).code == "invalid-cursor"
+        assert (await api.get(f"/v1/entries?state=stored&after={feed}")).code == "invalid-cursor"
+        for wrong in ("wait=1s", "order=desc"):
+            reply = await api.get(f"/v1/entries?state=stored&{wrong}")
+            assert (reply.code, reply.pointers) == ("invalid-parameter", ["state"])
 
 
 async def test_long_poll() -> None:
@@ -132,6 +206,41 @@ async def test_cursor_leads_on_at_another_node() -> None:
         text = foreign.text(NodeId(bytes(32)))
         rest = await pages(api, f"limit=4&after={text}")
         assert [item["id"] for item in rest] == ids[10:]
+
+
+async def test_cursor_of_another_node_does_not_scan_the_feed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is looked at grows with what is new to the caller, not with the ledger."""
+    async with talking() as api:
+        ids = await filled(api, batches=40, size=2)
+        looked: list[int] = []
+        plain_feed = api.node.feed
+
+        def counted(after: int, limit: int) -> list[tuple[int, EventId]]:
+            found = plain_feed(after, limit)
+            looked.extend(number for number, _ in found)
+            return found
+
+        monkeypatch.setattr("quipu.api.pages.FEED_STEP", 4)
+        monkeypatch.setattr(api.node, "feed", counted)
+        for given in (0, 1, 73, 74, 79, 80):
+            cursor = await moved_to_another_node(api, given)
+            looked.clear()
+            rest = await pages(api, f"limit=1000&after={cursor}")
+            assert [item["id"] for item in rest] == ids[given:]
+            fresh = 40 - given // 2
+            assert len(looked) <= 2 * (fresh + 4)
+
+
+async def moved_to_another_node(api: Talk, given: int) -> str:
+    """A cursor after so many entries, as a node with another numbering would have given it."""
+    cursor = Cursor()
+    if given:
+        text = (await api.get(f"/v1/entries?limit={given}")).json["next"]
+        cursor = read_cursor(text, api.node.node_id, "after")
+    cursor.number = 10_000
+    return cursor.text(NodeId(bytes(32)))
 
 
 async def test_cursor_of_the_other_order_is_refused() -> None:

@@ -443,7 +443,7 @@ async def test_body_above_its_size_is_refused_unread() -> None:
     async with talking() as api:
         reply = await api.post("/v1/entries", {"data_base64": BIG})
         assert (reply.status, reply.code) == (413, "too-large")
-        lines = b'{"data":"' + b"x" * (limits.BATCH_LINE_BYTES_MAX + 9)
+        lines = b'{"data":"' + b"x" * (limits.BODY_BYTES_MAX + 9)
         results = (await api.post("/v1/entries:batch", lines, NDJSON)).body.splitlines()
         assert json.loads(results[-1])["problem"]["code"] == "too-large"
 

@@ -162,7 +162,7 @@ class Table:
         later = [f"n{number}" for number in range(len(founding) + 1, len(founding) + 1 + outsiders)]
         self.keys = {name: key_of(name) for name in [*founding, *later]}
         founders = [Founder(self.keys[name].node_id, name, []) for name in founding]
-        self.genesis = encode(Genesis(1, "table", START_MS, policy, founders, bytes(16)))
+        self.genesis = encode(Genesis(1, "table", START_MS, policy, founders, bytes(16), []))
         self.cluster_id = cluster_id_of(self.genesis)
         self.seats = {
             name: Seat(name, key, self.genesis, guards)

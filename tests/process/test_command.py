@@ -58,7 +58,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         done = quipu(
             *("run", "--data-dir", str(tmp_path / "data")),
-            *("--api-listen", address, "--ops-listen", "127.0.0.1:0"),
+            *("--api-listen", address, *ANY_PORTS[2:]),
         )
     assert done.returncode == Exit.CONFLICT
     assert address in done.stderr
@@ -123,6 +123,18 @@ def test_init_makes_a_node_once(tmp_path: Path) -> None:
     assert quipu("init", "--data-dir", str(tmp_path / "data")).returncode == Exit.CONFLICT
     with RunningCommand(tmp_path / "data") as node:
         assert node.facts["node_id"] == facts["node_id"]
+
+
+def test_erasable_streams_are_declared_once(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    made = quipu("init", "--data-dir", data, "--erasable", "people", "--erasable", "gdpr")
+    assert made.returncode == Exit.OK
+    code, said = started(tmp_path, "--erasable", "gdpr")
+    assert (code, "declares (gdpr, people)" in said) == (Exit.USAGE, True)
+    with RunningCommand(tmp_path / "data", "--erasable", "people,gdpr") as node:
+        assert node.stop()[0] == Exit.OK
+    with RunningCommand(tmp_path / "data") as node:
+        assert node.stop()[0] == Exit.OK
 
 
 def test_doctor_sees_what_is_wrong(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ TROUBLES: dict[str, Trouble] = {
     "behind_asks": Trouble("network"),
     "receipts_reconciled": Trouble("network"),
     "asks_another_peer": Trouble("liars", "Withholder"),
+    "spared_proven": Trouble("liars", "SignatureJunker"),
     "wants_bounded": Trouble("liars", "GhostReceipts", short=True),
 }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quipu.ledger import limits
+from quipu.ledger.event import has_valid_signature
 from quipu.ledger.words import HLC_SHIFT, EventId
 from tests.simulation.clock import US_PER_S
 from tests.simulation.record import CordKey, KnownEvent, Record
@@ -160,7 +161,7 @@ class Convergence:
         nodes = self.world.honest()
         for check in (
             self._epochs, self._models, self._rows, self._proofs, self._unread, self._stored,
-            self._answered,
+            self._answered, self._signatures,
         ):  # fmt: skip
             found = check(nodes)
             if found:
@@ -266,6 +267,20 @@ class Convergence:
             for s in self.world.history.submissions.values()
             if s.stored is None and s.refused is None and s.boot == s.node.boot and s.node in nodes
         ]
+
+    def _signatures(self, nodes: list[SimNode]) -> Findings:
+        """Of events of honest authors; a liar may never have signed what it wrote."""
+        honest = self.world.judge.signers.by_key
+        found: Findings = []
+        for node in nodes:
+            for identity in node.shadow.held:
+                event = node.disk.history.event(identity)
+                if event is None or event.header.author not in honest:
+                    continue
+                if not has_valid_signature(event, self.world.verify):
+                    slot = self.world.record.events[identity].slot
+                    found.append((Property.SIGNATURES_GOOD, f"{node} holds {slot} without one"))
+        return found
 
     def _certificates(self, node: SimNode) -> None:
         """From the receipts on this disk alone, each Read event outside of cuts is proven."""

@@ -35,6 +35,7 @@ class Property(StrEnum):
     CUT_READ = "cut-read"
     STORED_KEPT = "stored-kept"
     ANSWERED = "answered"
+    SIGNATURES_GOOD = "signatures-good"  # those of honest authors' events, on every disk
     PROOF_KEPT = "certificate-kept"  # each node can prove from its own disk what it calls Read
     QUIET = "quiet"  # nothing to do costs little
     # an error of the program itself; no evidence in an ablation

@@ -61,7 +61,8 @@ class World:
             Founder(key.node_id, f"n{number}", ["serializer"])
             for number, key in enumerate(self.founders, start=1)
         ]
-        return encode(Genesis(GENESIS_VERSION, "simulated", START_WALL_MS, policy, members, salt))
+        named = (GENESIS_VERSION, "simulated", START_WALL_MS, policy)
+        return encode(Genesis(*named, members, salt, []))
 
     # --- nodes ----------------------------------------------------------------------------------
     def add_node(self, key: KeyPair, name: str, kind: type[SimNode] = SimNode) -> SimNode:

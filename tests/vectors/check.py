@@ -135,7 +135,10 @@ HEADER = row(
     just(1), ID, ID, whole(), whole(), whole(U64, 1), ID, some(ID, 7), whole(), whole(),
     just(0), whole(10_000, 1), whole(4 * MIB), ID,
 )  # fmt: skip
-GENESIS = row(just(1), text(128), whole(), text(16), some(row(*MEMBER_ROW), 32, 1), exactly(16))
+GENESIS = row(
+    just(1), text(128), whole(), text(16), some(row(*MEMBER_ROW), 32, 1), exactly(16),
+    some(stream, 256),
+)  # fmt: skip
 DOCUMENT = row(
     just(1), ID, whole(U64, 2), ID, whole(), text(16),
     some(row(whole(U32, 1), *MEMBER_ROW), 32, 1),
@@ -275,6 +278,7 @@ def genesis(data: bytes) -> Any:
     value = unpack(data, MIB)
     GENESIS(value)
     check_members([member[0] for member in value[4]], value[3])
+    rising(value[6], "streams")
     return value
 
 

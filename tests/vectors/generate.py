@@ -16,7 +16,13 @@ from quipu.ledger.bundle import check_bundle
 from quipu.ledger.bundle_build import build_bundle
 from quipu.ledger.canonical import encode
 from quipu.ledger.entry import ContentType, Entry, EntryKind, data_entry, encode_entry
-from quipu.ledger.epochs import close_hash, cluster_id_of, decode_document, document_hash
+from quipu.ledger.epochs import (
+    close_hash,
+    cluster_id_of,
+    decode_document,
+    decode_genesis,
+    document_hash,
+)
 from quipu.ledger.event import SignedEvent, decode_body
 from quipu.ledger.evidence import SignerProof, check_proof, prove_author
 from quipu.ledger.inv import Inv
@@ -197,6 +203,9 @@ def geneses(world: World) -> Rows:
     found = {"one member": world.alone.genesis, "three members": world.ledger.genesis}
     for policy in ("two-thirds", "all", "3"):
         found[f"five members, policy {policy}"] = SmallLedger(5, policy).genesis
+    plain = decode_genesis(world.alone.genesis)
+    streams = ["gdpr", "people.eu"]
+    found["erasable streams"] = encode(msgspec.structs.replace(plain, streams_erasable=streams))
     return [
         {
             "name": name,

@@ -425,6 +425,11 @@ def _geneses(genesis: bytes) -> Iterator[Case]:
         "name is not UTF-8": (1, Raw(b"\xa1\x80")),
         "salt of 15 bytes": (5, bytes(15)),
         "salt is a text": (5, "s" * 16),
+        "a stream in capitals": (6, ["A"]),
+        "streams not sorted": (6, ["b", "a"]),
+        "a stream twice": (6, ["a", "a"]),
+        "257 streams": (6, [f"s{i:03}" for i in range(257)]),
+        "streams are nil": (6, None),
     }
     for name, change in wrong.items():
         yield case(f"genesis: {name}", "genesis", "malformed", changed(genesis, change))

@@ -28,6 +28,7 @@ from tests.simulation.liars.talkers import (
     GhostAnnouncer,
     Replayer,
     RequestFlooder,
+    SignatureJunker,
     SyncLiar,
 )
 
@@ -53,6 +54,7 @@ LIARS: tuple[type[Liar], ...] = (
     GhostAnnouncer,
     SyncLiar,
     RequestFlooder,
+    SignatureJunker,
     Babbler,
 )
 

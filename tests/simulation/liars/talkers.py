@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from quipu.ledger import limits
+from quipu.ledger.event import decode_header
 from quipu.ledger.messages import (
     Answer,
     CoverWant,
+    EventMessage,
     GetData,
     InvWant,
     Message,
@@ -53,6 +55,27 @@ class GhostAnnouncer(Liar):
             message, rows=rows, leaves=leaves, digest=self.dice.randbytes(32)
         )
         return [(peer, bent)]
+
+
+class SignatureJunker(Liar):
+    """Keeps its events for ranges, and answers with signatures that are noise wherever it may."""
+
+    def bend(self, peer: NodeId, message: Message) -> list[tuple[NodeId, Message]]:
+        if isinstance(message, EventMessage) and self.dice.random() < 0.7:
+            return []
+        if not isinstance(message, Answer):
+            return [(peer, message)]
+        newest: dict[tuple[bytes, int], int] = {}
+        headers = [decode_header(event.header) for event in message.events]
+        for header in headers:
+            newest[header.author, header.journal] = header.seq
+        events = [
+            event
+            if newest[header.author, header.journal] == header.seq and self.dice.random() < 0.9
+            else msgspec.structs.replace(event, signature=self.dice.randbytes(64))
+            for event, header in zip(message.events, headers, strict=True)
+        ]
+        return [(peer, msgspec.structs.replace(message, events=events))]
 
 
 class SyncLiar(Liar):

@@ -35,6 +35,19 @@ def test_an_opened_epoch_is_the_newest_and_its_cut_is_told() -> None:
     assert ledger.epochs.node_numbers == {node_id(i): i for i in (1, 2, 3, 5)}
 
 
+def test_erasable_streams_stand_in_genesis_and_documents() -> None:
+    ledger = SmallLedger(3)
+    genesis = decode_genesis(ledger.genesis)
+    declared = msgspec.structs.replace(genesis, streams_erasable=["a", "gdpr"])
+    assert genesis_epoch(declared).streams_erasable == {"a", "gdpr"}
+    assert ledger.epoch.streams_erasable == set()
+    epoch, _ = ledger.epochs.open(encode(ledger.document([1, 2, 3], "majority")))
+    assert epoch.streams_erasable == {"gdpr"}
+    for streams in (["b", "a"], ["a", "a"], ["A"]):
+        with pytest.raises(Refused):
+            decode_genesis(encode(msgspec.structs.replace(genesis, streams_erasable=streams)))
+
+
 def refused(ledger: SmallLedger, document: EpochDocument) -> Reason:
     before = dict(ledger.epochs.node_ids), ledger.epoch
     with pytest.raises(Refused) as caught:

@@ -91,7 +91,7 @@ def test_the_asker_may_ask_for_less_and_never_for_more() -> None:
 
 
 def test_an_answer_holds_so_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ANSWER_EVENTS_MAX", 4)
+    monkeypatch.setattr(limits, "ANSWER_EVENTS_USUAL", 4)
     _, _, (n2, n3) = alone_with(2)
     line = n2.chain(6)
     n2.push("n1", *line)

@@ -1,11 +1,23 @@
+from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from quipu.node.config import Config, Value, known_settings, load, parse_value, shown
+from quipu.cli.main import app
+from quipu.node.config import (
+    CLIENT_VARIABLES,
+    Config,
+    Value,
+    known_settings,
+    load,
+    parse_value,
+    shown,
+)
 from quipu.node.exits import BadSetting
-from quipu.node.settings import Address
+from quipu.node.settings import Address, Networks
 
 
 def loaded(
@@ -59,6 +71,10 @@ def test_a_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
         ("[api]\ninsecure = 1", "api.insecure"),
         ("[api]\nlisten = 8470", "api.listen"),
         ('[log]\nlevel = "loud"', "log.level"),
+        ("[api]\nconnections_max = 0", "api.connections_max"),
+        ("[api]\nbody_bytes_max = 1_572_865", "Default: 1572864"),
+        ('[api]\ntrusted_proxies = ["10.0.0.0/8", "proxy"]', "api.trusted_proxies"),
+        ("[api]\ntrusted_proxies = [10]", "api.trusted_proxies"),
     ],
 )
 def test_what_a_file_may_not_say(text: str, advice: str, tmp_path: Path) -> None:
@@ -98,9 +114,40 @@ def test_values_by_their_type() -> None:
     assert parse_value(Path | None, "none") is None
     assert parse_value(Path | None, "a/b") == Path("a/b")
     assert parse_value(bool, "true") is True
+    assert parse_value(tuple[str, ...], "a, b,") == parse_value(tuple[str, ...], ["a", "b"])
+    with pytest.raises(ValueError, match="names with commas"):
+        parse_value(tuple[str, ...], [1])
     for kind, wrong in ((int, True), (int, "7.5"), (bool, "yes"), (str, 3)):
         with pytest.raises(ValueError, match=r"a whole number|true or false|a text"):
             parse_value(kind, wrong)
+
+
+def test_networks_as_an_array_and_as_text(tmp_path: Path) -> None:
+    named = Networks((ip_network("10.0.0.0/8"), ip_network("::1")))
+    text = '[api]\ntrusted_proxies = ["10.0.0.0/8", "::1"]'
+    assert loaded(text, tmp_path).settings.api.trusted_proxies == named
+    found = loaded(QUIPU_API_TRUSTED_PROXIES="10.0.0.0/8, ::1").settings.api.trusted_proxies
+    assert found == parse_value(Networks, shown(named)) == named
+    assert parse_value(Networks, "") == ()
+
+
+def test_variables_of_the_commands_are_known_to_the_node() -> None:
+    """A shell that is set up to ask a node can start one, too."""
+    named = {
+        variable
+        for command in walked(typer.main.get_command(app))
+        for parameter in command.params
+        if isinstance(variable := parameter.envvar, str)
+    }
+    settings = {known.variable for known in known_settings()}
+    assert named - settings == CLIENT_VARIABLES
+
+
+def walked(group: Any) -> Iterator[Any]:
+    below = getattr(group, "commands", {})
+    yield group
+    for command in below.values():
+        yield from walked(command)
 
 
 def test_loopback_is_known() -> None:

@@ -1,0 +1,117 @@
+"""The servers that are measured, each a process of its own on a free port of loopback."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from bench.load import Load, Result
+
+ROOT = Path(__file__).parent.parent
+STOP_S = 20.0
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+KIB = 1024
+MIB = 1024 * KIB
+ANY_PORTS = tuple(
+    part for face in ("api", "p2p", "ops") for part in (f"--{face}-listen", "127.0.0.1:0")
+)
+
+
+class Server:
+    """Invariant: its process answers at `host` and `port` until `stop`."""
+
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name = name
+        environment = {key: text for key, text in os.environ.items() if key[:6] != "QUIPU_"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{name} did not start: {' '.join(command)}")
+        address = urlsplit(json.loads(line)["api"])
+        self.host, self.port = str(address.hostname), int(address.port or 0)
+
+    def cpu_s(self) -> float:
+        """Of all its threads, in user and system mode."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+    def rss_bytes(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) * KIB
+
+    def ask(self, path: str) -> Any:
+        """The JSON of a GET that must be answered."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise SystemExit(
+                f"{self.name}: GET {path} was answered {answer.status}: {body[:300]!r}"
+            )
+        return json.loads(body)
+
+    def stored(self, stream: str) -> int:
+        """How many entries of a stream are held and final."""
+        rows = self.ask("/v1/streams")["items"]
+        return next((int(row["entries"]) for row in rows if row["name"] == stream), 0)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self.process.communicate()
+
+
+@contextmanager
+def both(folder: Path) -> Iterator[tuple[Server, Server]]:
+    """The bare loop and a node, each with an empty directory on the same disk."""
+    (folder / "bare").mkdir()
+    bare = Server("bare", ["bench.bare", str(folder / "bare")])
+    try:
+        node = new_node(folder / "node")
+        try:
+            yield bare, node
+        finally:
+            node.stop()
+    finally:
+        bare.stop()
+
+
+def new_node(data_dir: Path) -> Server:
+    flags = ["--json", "--data-dir", str(data_dir), *ANY_PORTS, "--set", "log.level=error"]
+    return Server("node", ["quipu.cli", "run", *flags])
+
+
+def run_load(load: Load) -> Result:
+    """In a process of its own, to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.load"],
+        cwd=ROOT,
+        input=msgspec.msgpack.encode(load),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return msgspec.msgpack.decode(done.stdout, type=Result)

@@ -1,0 +1,212 @@
+"""The node among its peers: the peer machine, its transport and the ledger's loop, joined.
+
+What the peer machine says goes out at once: it makes no promise that a disk would have to keep
+first. What it hears for the core waits in the inbox; where that is full nothing more is read.
+"""
+
+import asyncio
+import os
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quipu.ledger.inputs import Input, MessageReceived, PeerConnected, PeerLost
+from quipu.ledger.words import NodeId, Now
+from quipu.node import limits
+from quipu.node.inbox import Inbox
+from quipu.node.logs import Log
+from quipu.node.service import Overloaded
+from quipu.p2p import effects as fx
+from quipu.p2p import inputs as ins
+from quipu.p2p.peers import Peers
+from quipu.p2p.transport import Happening, Transport
+from quipu.p2p.words import PeerState, PeerView
+
+MS_PER_S = 1_000
+Answerer = Callable[[str, bytes], bytes]  # question, argument
+
+
+@dataclass(slots=True)
+class Network:
+    """Invariant: what waits in `_held` came before everything that is still to be read."""
+
+    inbox: Inbox
+    clock: Callable[[], Now]
+    log: Log
+    peers_path: Path
+    answer: Answerer = lambda question, argument: b""
+    tell: Callable[[fx.StateChanged], None] = lambda change: None
+    up: dict[NodeId, None] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
+    frames_dropped: int = 0
+    _peers: Peers | None = None
+    _transport: Transport | None = None
+    _inputs: list[ins.Input] = field(default_factory=list)
+    _held: deque[tuple[Input, int]] = field(default_factory=deque)
+    _queries: dict[int, asyncio.Future[fx.QueryEnded]] = field(default_factory=dict)
+    _last_ticket: int = 0
+    _asked: bool = False
+    _timer: asyncio.TimerHandle | None = None
+    _keeping: asyncio.Task[None] | None = None
+    _to_keep: bytes | None = None
+
+    def run(self, peers: Peers, transport: Transport, first: list[ins.Input]) -> None:
+        self._peers, self._transport = peers, transport
+        self.inbox.taken = self._push_held
+        self._inputs += first
+        self._ask()
+
+    # --- from below -----------------------------------------------------------------------------
+    def hear(self, happening: Happening) -> None:
+        if isinstance(happening, ins.FrameDropped):
+            self.frames_dropped += 1
+        self._inputs.append(happening)
+        self._ask()
+
+    # --- from above -----------------------------------------------------------------------------
+    def send(self, peer: NodeId, data: bytes) -> None:
+        self._inputs.append(ins.LedgerSpoke(peer, data))
+        self._ask()
+
+    def roster_changed(self, members: tuple[NodeId, ...]) -> None:
+        self._inputs.append(ins.RosterChanged(members))
+        self._ask()
+
+    def core_rebuilt(self) -> None:
+        """The new core knows nobody yet."""
+        for peer in self.up:
+            self._push(PeerConnected(peer), 0)
+
+    def views(self) -> tuple[PeerView, ...]:
+        return () if self._peers is None else self._peers.views()
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> fx.QueryEnded:
+        if len(self._queries) >= limits.QUERIES_MAX:
+            raise Overloaded(limits.RETRY_AFTER_S, "too many queries are under way")
+        self._last_ticket += 1
+        ticket = self._last_ticket
+        result: asyncio.Future[fx.QueryEnded] = asyncio.get_running_loop().create_future()
+        self._queries[ticket] = result
+        timeout_ms = int(timeout_s * MS_PER_S)
+        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms))
+        self._ask()
+        try:
+            return await result
+        finally:
+            del self._queries[ticket]
+
+    async def stop(self) -> None:
+        """Says goodbye, signed; what was said before is still delivered within the linger."""
+        if self._peers is None or self._transport is None:
+            return
+        self._inputs.append(ins.LeaveAsked())
+        self._step()
+        self._disarm()
+        transport, self._transport = self._transport, None
+        await transport.stop()
+        if self._keeping is not None:
+            await self._keeping
+
+    # --- a step ---------------------------------------------------------------------------------
+    def _ask(self) -> None:
+        if not self._asked:
+            self._asked = True
+            asyncio.get_running_loop().call_soon(self._step)
+
+    def _step(self) -> None:
+        self._asked = False
+        if self._peers is None or self._transport is None:
+            return
+        inputs, self._inputs = self._inputs, []
+        now = self.clock()
+        for effect in self._peers.step(inputs, now):
+            self._carry_out(effect, self._transport)
+        self._plan(self._peers.next_deadline(), now)
+
+    def _plan(self, deadline_ms: int | None, now: Now) -> None:
+        self._disarm()
+        if deadline_ms is not None:
+            wait_s = max(deadline_ms - now.monotonic_ms, 1) / MS_PER_S
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._ask)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _carry_out(self, effect: fx.Effect, transport: Transport) -> None:
+        match effect:
+            case fx.SendFrame(peer, head, content):
+                transport.send(peer, head, content)
+            case fx.LedgerHeard(peer, data):
+                self._push(MessageReceived(peer, data), len(data))
+            case fx.OpenLink(peer, endpoint):
+                transport.open(peer, endpoint)
+            case fx.CloseLink(peer):
+                transport.close(peer)
+            case fx.PeerUp(peer):
+                self.up[peer] = None
+                self._push(PeerConnected(peer), 0)
+            case fx.PeerDown(peer):
+                self.up.pop(peer, None)
+                self._push(PeerLost(peer), 0)
+            case _:
+                self._notice(effect)
+
+    def _notice(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.StateChanged(peer, before, after, why):
+                say = self.log.info if after is PeerState.ALIVE else self.log.warning
+                say("peer", peer=peer.hex()[:16], before=before, after=after, why=why)
+                self.tell(effect)
+            case fx.Question(ticket, _, question, argument):
+                answer = self.answer(question, argument)
+                self._inputs.append(ins.QuestionAnswered(ticket, answer))
+                self._ask()
+            case fx.QueryEnded(ticket):
+                waiting = self._queries.get(ticket)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(effect)
+            case fx.KeepPeers(data):
+                self._keep(data)
+            case fx.Refusal(peer, cause, detail):
+                self.refused[cause] += 1
+                named = "" if peer is None else peer.hex()[:16]
+                self.log.debug("frame refused", peer=named, cause=cause, detail=detail)
+
+    # --- the inbox ------------------------------------------------------------------------------
+    def _push(self, given: Input, size: int) -> None:
+        if self._held or not self.inbox.push(given, size):
+            if not self._held and self._transport is not None:
+                self._transport.pause()
+            self._held.append((given, size))
+
+    def _push_held(self) -> None:
+        """The turn has taken what waited."""
+        while self._held and self.inbox.push(*self._held[0]):
+            self._held.popleft()
+            if not self._held and self._transport is not None:
+                self._transport.resume()
+
+    # --- memory ---------------------------------------------------------------------------------
+    def _keep(self, data: bytes) -> None:
+        self._to_keep = data
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        while self._to_keep is not None:
+            data, self._to_keep = self._to_keep, None
+            try:
+                await asyncio.to_thread(_replace, self.peers_path, data)
+            except OSError as error:
+                self.log.warning("cannot keep the list of peers", error=str(error))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("wb") as file:
+        file.write(data)
+        os.fsync(file.fileno())
+    beside.replace(path)

@@ -1,0 +1,54 @@
+"""The benchmark of the node, far too short to say anything about speed: it runs, counts, and finds
+again what was acknowledged."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bench import abuse, overload
+from bench.cases import CASES, Case, Plan, measure
+from bench.node import HEADINGS, row_of, run_abuses
+from bench.servers import Server, both
+
+SHORT = Plan(seconds=0.3, rounds=1, warm_up_s=0.1)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    with both(tmp_path_factory.mktemp("bench")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_case_finds_what_was_acknowledged(case: Case, servers: tuple[Server, Server]) -> None:
+    outcome = measure(case, *servers, SHORT)
+    assert outcome.void == ""
+    (figures,) = outcome.node
+    assert figures.peak > 0
+    assert figures.server_cpu_us > 0
+    assert figures.client_cpu_us > 0
+    assert set(figures.latency_ms) == {"p50", "p95", "p99"}
+    assert (outcome.ratio is not None) == case.beside_bare
+    assert len(row_of(outcome)) == len(HEADINGS)
+
+
+def test_entries_that_are_missing_make_the_figures_void(servers: tuple[Server, Server]) -> None:
+    elsewhere = next(case for case in CASES if case.name == "batch")
+    strays = Case("strays", "", 4, 1, elsewhere.prepare)
+    outcome = measure(strays, *servers, SHORT)
+    assert "acknowledged" in outcome.void
+
+
+def test_a_flood_is_counted(servers: tuple[Server, Server]) -> None:
+    flood = overload.measure(servers[1], SHORT)
+    assert flood.void == ""
+    assert flood.text().startswith("overload: ")
+    assert flood.flood.accepted > 0
+    assert flood.rss_after > 0
+
+
+def test_abuse_is_measured_in_pairs(servers: tuple[Server, Server]) -> None:
+    (found,), void = run_abuses(["abuse-huge-body"], servers[1], SHORT)
+    assert void == ""
+    assert found.kind in abuse.KINDS
+    assert found.times["p50"][0] > 0
