@@ -25,7 +25,6 @@ from quipu.p2p.spread import SeenSet, receivers
 from quipu.p2p.voice import Voice
 from quipu.p2p.words import Endpoint, GossipId, PeerState
 
-_OF_MEMBERS = (Kind.DISCOVERED, Kind.LEAVING, Kind.HEALTH_QUERY)
 _PRESENT = (PeerState.ALIVE, PeerState.UNKNOWN)
 _RETURNED_FROM = (PeerState.UNKNOWN, PeerState.UNREACHABLE, PeerState.DEAD, PeerState.LEFT)
 
@@ -92,14 +91,11 @@ class Desk:
             self.outbox.add(peer, data)
 
     def forward(self, message: Gossip, came_from: NodeId) -> None:
-        """Once, for the seen-set lets a message pass once. Where an observer is, and that it left,
-        matters to those alone that it told."""
+        """Once, for the seen-set lets a message pass once. Of an observer only questions spread:
+        the rest matters to those alone that it told."""
         is_of_member = message.sender in self.membership.members
-        if (
-            (is_of_member or message.kind not in _OF_MEMBERS)
-            and message.hop_limit > 0
-            and message.target != self.me
-        ):
+        is_spread = is_of_member or message.kind == Kind.QUERY or message.target is not None
+        if is_spread and message.hop_limit > 0 and message.target != self.me:
             self.spread(onward(message), came_from)
 
     def _is_open(self, peer: NodeId) -> bool:

@@ -200,6 +200,16 @@ def test_a_query_is_agreed_under_loss(seed: int) -> None:
     assert outcome(world["n1"]).verdict == "agreed"
 
 
+def test_an_observer_asks_all_members() -> None:
+    world = started(1, 10, observers=1)
+    observer = world["n11"]
+    world.run_until(lambda: len(observer.up) == 3, 5_000)
+    ask(observer)
+    world.run_until(lambda: bool(observer.of_kind(fx.QueryEnded)), 500, 10)
+    ended = outcome(observer)
+    assert (ended.verdict, ended.asked) == ("agreed", 10)
+
+
 def test_a_minority_gets_no_answer() -> None:
     world = started(1, 5)
     world.partition(world["n1"], world["n2"])
