@@ -60,6 +60,7 @@ class Link:
     expected: int = 0
     missed: int = 0  # frames, over all inbound links of this peer
     asked_ms: int | None = None  # when a HELLO was last asked for
+    answered_ms: int | None = None  # when one was last answered by one
     owed: bool = False  # a HELLO asked for and not come yet
 
     @property
@@ -187,10 +188,16 @@ class Links:
         self.by_inbound[inbound] = link
 
     def may_ask_hello(self, link: Link, now_ms: int) -> bool:
-        is_early = link.asked_ms is not None and now_ms - link.asked_ms < limits.HELLO_AGAIN_MS
-        if link.way is not Way.OPEN or is_early:
+        if link.way is not Way.OPEN or not _is_due(link.asked_ms, now_ms):
             return False
         link.asked_ms, link.owed = now_ms, True
+        return True
+
+    def may_answer_hello(self, link: Link, now_ms: int) -> bool:
+        """Two that take each other's HELLO for a question must not answer each other for ever."""
+        if link.way is not Way.OPEN or not _is_due(link.answered_ms, now_ms):
+            return False
+        link.answered_ms = now_ms
         return True
 
     # --- heartbeats -----------------------------------------------------------------------------
@@ -218,3 +225,7 @@ class Links:
 
     def _soon(self, due_ms: int) -> None:
         self._dial_ms = due_ms if self._dial_ms is None else min(self._dial_ms, due_ms)
+
+
+def _is_due(last_ms: int | None, now_ms: int) -> bool:
+    return last_ms is None or now_ms - last_ms >= limits.HELLO_AGAIN_MS

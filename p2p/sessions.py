@@ -70,8 +70,10 @@ class Sessions:
             self._desk.down(peer)
 
     def beat(self, link: Link, now: Now) -> None:
-        """A sign of life. To a peer that has not greeted back it is HELLO: that one got lost."""
-        if link.inbound is None:
+        """A sign of life. To a peer that is not up it is HELLO: the first one may have got lost,
+        or what was heard from it was of a process that is no more."""
+        if link.peer not in self._desk.up:
+            link.owed = True
             self._greet(link, now)
         else:
             self._desk.outbox.alive(link, now, NOTHING)
@@ -146,7 +148,7 @@ class Sessions:
             desk.close(link, now)  # it leads to a process that is no more
 
     def _greet_back(self, link: Link, now: Now) -> None:
-        if link.way is Way.OPEN:
+        if self._desk.links.may_answer_hello(link, now.monotonic_ms):
             self._greet(link, now)
 
     def _admit(self, link: Link, greeting: Greeting, is_newer: bool, now: Now) -> None:

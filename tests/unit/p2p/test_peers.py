@@ -160,6 +160,15 @@ def test_a_peer_that_does_not_greet_back_is_greeted_again() -> None:
     assert n2.commands(effects).count(Hello) >= 2
 
 
+def test_two_hellos_never_answer_each_other_for_ever() -> None:
+    bench = Bench(2)
+    n2 = bench.linked("n2")
+    answers = 0
+    for _ in range(100):
+        answers += n2.commands(bench.step(n2.hello(again=True), after_ms=20)).count(Hello)
+    assert 1 <= answers <= 3
+
+
 def test_a_known_peer_whose_hello_was_lost_is_asked_for_it() -> None:
     bench = Bench(2)
     n2 = bench.linked("n2")
