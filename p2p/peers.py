@@ -279,7 +279,8 @@ class Peers:
         self._announced += 1
         card = desk.voice.card
         body = Discovered(card.endpoint, card.name)
-        desk.direct(link.peer, desk.voice.say(body, now, None, limits.HOPS_MAX))
+        hops = 0 if desk.is_acked else limits.HOPS_MAX  # addresses are asked of that one alone
+        desk.direct(link.peer, desk.voice.say(body, now, None, hops))
 
     def _dial(self, now: Now) -> None:
         desk, now_ms = self._desk, now.monotonic_ms
