@@ -49,6 +49,7 @@ class Link:
     wanted: bool = False
     slow: bool = False  # held for dead: dialled now and then
     endpoint: Endpoint | None = None  # that was dialled last
+    dialled_ms: int = -limits.DIAL_FIRST_MS  # the last time
     due_ms: int = 0  # when to dial, or to give an answer of the transport up for lost
     failures: int = 0
     next_sequence: int = 0
@@ -123,10 +124,17 @@ class Links:
         link.wanted, link.slow = wanted, slow
 
     def hurry(self, link: Link, now_ms: int) -> None:
-        """It is there: dial it now, whatever failed before."""
+        """It is there, as its own HELLO shows: dial it now, whatever failed before."""
+        self._dial_again(link, now_ms)
+
+    def hurry_by_hearsay(self, link: Link, now_ms: int) -> None:
+        """Others say that it is there: not faster than after a first failure, however often."""
+        self._dial_again(link, max(now_ms, link.dialled_ms + limits.DIAL_FIRST_MS))
+
+    def _dial_again(self, link: Link, due_ms: int) -> None:
         if link.way is Way.IDLE and link.wanted:
-            link.failures, link.due_ms = 0, now_ms
-            self._soon(now_ms)
+            link.failures, link.due_ms = 0, due_ms
+            self._soon(due_ms)
 
     def due(self, now_ms: int) -> list[Link]:
         """Links to be dialled now; also those whose transport never said what became of them."""
@@ -145,7 +153,7 @@ class Links:
 
     def dialled(self, link: Link, endpoint: Endpoint, now_ms: int) -> None:
         link.way = TRANSITIONS[link.way, Turn.DIALLED]
-        link.endpoint = endpoint
+        link.endpoint, link.dialled_ms = endpoint, now_ms
         link.due_ms = now_ms + limits.DIAL_ANSWER_MS
         self._soon(link.due_ms)
 
