@@ -83,6 +83,7 @@ SEEN_WINDOW = 1_024  # messages of one sender that may overtake each other
 SEEN_SENDERS_MAX = 2_048  # twice the peers: members are never forgotten
 DISCOVER_FIRST_MS = 1_000  # an address is missing: ask again, doubled each time
 DISCOVER_LAST_MS = 30_000
+JOINED_WITHIN_MS = 500  # all see a node come at once: whoever hears it told keeps silent
 KEEP_INTERVAL_MS = 5_000  # between two writes of what a restart begins with
 KEEP_FLOORS_MS = 60_000  # where nothing rose but the numbers of messages
 KEPT_BYTES_MAX = 512 * KIB  # 1,024 peers of about 450 bytes each
