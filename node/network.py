@@ -21,6 +21,7 @@ from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p.peers import Peers
 from quipu.p2p.transport import Happening, Transport
+from quipu.p2p.transports.screen import Screen
 from quipu.p2p.words import PeerState, PeerView
 
 MS_PER_S = 1_000
@@ -40,6 +41,7 @@ class Network:
     up: dict[NodeId, None] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
     frames_dropped: int = 0
+    screen: Screen | None = None
     _peers: Peers | None = None
     _transport: Transport | None = None
     _inputs: list[ins.Input] = field(default_factory=list)
@@ -77,6 +79,11 @@ class Network:
         """The new core knows nobody yet."""
         for peer in self.up:
             self._push(PeerConnected(peer), 0)
+
+    @property
+    def blocked(self) -> int:
+        """Peers that a test has parted this node from."""
+        return 0 if self.screen is None else len(self.screen.blocked)
 
     def views(self) -> tuple[PeerView, ...]:
         return () if self._peers is None else self._peers.views()

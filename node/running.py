@@ -294,6 +294,7 @@ class RunningLedger:
                 "members": len(self.epoch.members),
                 "members_live": len(self._live_members()),
                 "peers_up": len(self.network.up),
+                "peers_blocked": self.network.blocked,
                 "journals_above_cut": self.machine.checkpoint.journals_open,
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,

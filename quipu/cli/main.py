@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from quipu.cli import checking, ledger_commands, node_commands, offline_commands
+from quipu.cli import checking, devnet_commands, ledger_commands, node_commands, offline_commands
 
 AN_ID = "9f2c…:0"  # 64 hex digits in truth
 
@@ -70,6 +70,8 @@ token.command("new", epilog="Example: `quipu token new shop --scope entries:writ
 token.command("list", epilog="Example: `quipu token list`")(offline_commands.token_list)
 token.command("revoke", epilog="Example: `quipu token revoke shop`")(offline_commands.token_revoke)
 app.add_typer(token, name="token")
+
+app.add_typer(devnet_commands.devnet, name="devnet")
 
 errors = typer.Typer(
     help="What the problem codes mean.",
