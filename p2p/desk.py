@@ -4,6 +4,7 @@ The parent and the one that hears gossip work on it; the children on it do not k
 """
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from quipu.ledger import signing
 from quipu.ledger.signing import KeyPair, Verifier
@@ -60,7 +61,7 @@ class Desk:
     up: dict[NodeId, None] = field(default_factory=dict)
     health: dict[GossipId, tuple[NodeId, int]] = field(default_factory=dict)  # asked when of whom
     is_acked: bool = False  # somebody has heard that this node is there
-    joined_ms: dict[NodeId, int] = field(default_factory=dict)  # when its coming was last told
+    to_join: dict[NodeId, int] = field(default_factory=dict)  # when to tell that it has come
     wants_changed: bool = True  # whom to dial is to be found out anew
     kept_changed: bool = True  # a restart would begin with something else
 
@@ -133,7 +134,8 @@ class Desk:
         link = self.links.know(peer)
         is_member = peer in self.membership.members
         if after is PeerState.ALIVE and before in _RETURNED_FROM and is_member:
-            self._tell_joined(peer, link, now)
+            drawn = sha256(self.me + peer + link.start.to_bytes(8, "big")).digest()[0]
+            self.to_join[peer] = now.monotonic_ms + drawn * limits.JOINED_WITHIN_MS // 256
         elif after is PeerState.UNREACHABLE and is_member:
             message = self._lost(peer, link, now)
             self.health[GossipId(message.id)] = (peer, now.monotonic_ms)
@@ -173,7 +175,7 @@ class Desk:
         self.outbox.discard(peer)
         self.peer_pools.pop(peer, None)
         self.book.signed.pop(peer, None)
-        self.joined_ms.pop(peer, None)
+        self.to_join.pop(peer, None)
 
     def _let_go(self, link: Link, now: Now) -> None:
         """Its queues are freed. Members are dialled for ever; an observer dials by itself."""
@@ -183,14 +185,15 @@ class Desk:
         if link.peer not in self.membership.members and link.peer not in self.book.seeds:
             self.forget(link.peer)
 
-    def _tell_joined(self, peer: NodeId, link: Link, now: Now) -> None:
-        endpoint = self.book.signed.get(peer)
-        told_ms = self.joined_ms.get(peer)
-        is_told = told_ms is not None and now.monotonic_ms - told_ms < limits.SUSPECT_AFTER_MS
-        if endpoint is None or is_told:
-            return
-        self.joined_ms[peer] = now.monotonic_ms
-        self.spread(self.voice.say(Joined(endpoint, link.start), now, None, limits.HOPS_MAX))
+    def tell_joined(self, now: Now) -> None:
+        """Who has come is told by whoever sees it, unless another one was quicker."""
+        due = [peer for peer, due_ms in self.to_join.items() if now.monotonic_ms >= due_ms]
+        for peer in due:
+            del self.to_join[peer]
+            endpoint = self.book.signed.get(peer)
+            if endpoint is not None and self.membership.state(peer) is PeerState.ALIVE:
+                body = Joined(endpoint, self.links.know(peer).start)
+                self.spread(self.voice.say(body, now, None, limits.HOPS_MAX))
 
     def _lost(self, peer: NodeId, link: Link, now: Now) -> Gossip:
         silent_ms = now.monotonic_ms - self.membership.know(peer).heard_ms

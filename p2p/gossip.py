@@ -165,8 +165,10 @@ def signed(message: Gossip, cluster_id: bytes, key: KeyPair) -> Gossip:
 
 
 def onward(message: Gossip) -> Gossip:
-    """As it is passed on: one hop less, which its signature leaves open."""
-    return msgspec.structs.replace(message, hop_limit=message.hop_limit - 1)
+    """As it is passed on: one hop less, which its signature leaves open. A farewell of another
+    version may come with more hops than are left to a message here."""
+    hops = min(message.hop_limit, limits.HOPS_MAX)
+    return msgspec.structs.replace(message, hop_limit=hops - 1)
 
 
 def _signed_part(message: Gossip, cluster_id: bytes) -> bytes:

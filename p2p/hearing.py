@@ -151,7 +151,7 @@ class Hearing:
         if joined == desk.me or joined not in desk.membership.members:
             return
         desk.learn(body.endpoint)
-        desk.joined_ms[joined] = now.monotonic_ms
+        desk.to_join.pop(joined, None)
         desk.links.hurry(desk.links.know(joined), now.monotonic_ms)
 
     # --- leaving and silence --------------------------------------------------------------------

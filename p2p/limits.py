@@ -34,13 +34,16 @@ EVENTS_TURN_MAX = 256  # of connections, taken before other work gets its turn
 
 # --- transport: connections ---------------------------------------------------------------------
 INBOUND_CONNECTIONS_MAX = 256  # 32 members and their observers; each holds one descriptor
+INBOUND_CONNECTIONS_KEY_MAX = 4  # one is in use; the others are not yet known to have ended
+INBOUND_SILENT_MAX = 64  # not heard yet, while strangers can make room: a handshake takes 10 ms
+KNOWN_KEYS_MAX = 256  # of those that were dialled last: as many as are let in
 BACKLOG_MAX = 256  # not yet accepted: as many as are let in
 EVENTS_WAITING_MAX = 100_000  # told by libzmq, not yet read: 1 s of a flood, 10 MB
 UNFINISHED_BYTES_MAX = 16 * MIB  # of one connection without a frame: the largest and TCP's buffer
-UNFINISHED_ALL_BYTES_MAX = 256 * MIB  # of all: every member in the middle of the largest frame
+UNFINISHED_ALL_BYTES_MAX = 256 * MIB  # of all: 32 members within the largest frame, and queues
 UNCOUNTED_BYTES_MAX = 64 * KIB  # handshake and heartbeats, and what frames weigh on the wire
-HANDSHAKE_BYTES_MAX = 8 * KIB  # that come back to whoever dials, which are under 1 KiB
-HEARTBEAT_BYTES_SECOND_MAX = 512  # the same after the handshake, which are about 150
+HANDSHAKE_BYTES_MAX = 8 * KIB  # that come back to whoever dials, which are about 300
+HEARTBEAT_BYTES_SECOND_MAX = 512  # the same after the handshake, which are about 70
 CONNECT_TIMEOUT_MS = 1_500  # three tries of TCP on a local network, one across the world
 HANDSHAKE_TIMEOUT_MS = 5_000  # four messages each way: a loaded node answers within
 RESOLVE_TIMEOUT_MS = 5_000  # of a host name: what a resolver takes to try a second server
@@ -81,6 +84,7 @@ SEEN_WINDOW = 1_024  # messages of one sender that may overtake each other
 SEEN_SENDERS_MAX = 2_048  # twice the peers: members are never forgotten
 DISCOVER_FIRST_MS = 1_000  # an address is missing: ask again, doubled each time
 DISCOVER_LAST_MS = 30_000
+JOINED_WITHIN_MS = 500  # all see a node come at once: whoever hears it told keeps silent
 KEEP_INTERVAL_MS = 5_000  # between two writes of what a restart begins with
 KEEP_FLOORS_MS = 60_000  # where nothing rose but the numbers of messages
 KEPT_BYTES_MAX = 512 * KIB  # 1,024 peers of about 450 bytes each

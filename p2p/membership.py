@@ -91,8 +91,7 @@ def witnesses_needed(members: int) -> int:
 
 
 class Membership:
-    def __init__(self, me: NodeId, members: Iterable[NodeId]) -> None:
-        self._me = me
+    def __init__(self, members: Iterable[NodeId]) -> None:
         self.members = frozenset(members)
         self.standings: dict[NodeId, Standing] = {}
         self._due_ms: int | None = None  # never later than anything is due: frames only delay it
@@ -175,8 +174,6 @@ class Membership:
 
     def check(self, now_ms: int) -> Check:
         found = Check([], [])
-        if self._due_ms is None or now_ms < self._due_ms:
-            return found
         for peer, standing in self.standings.items():
             sign = self._sign_of_silence(peer, standing, now_ms)
             if sign is not None:

@@ -20,7 +20,8 @@ C = TypeVar("C", bound=Command)
 
 class Outbox:
     def __init__(self, node_no: NodeNo, links: Links) -> None:
-        self.node_no = node_no
+        self._node_no = node_no
+        self._alive = encode_head(node_no, encode_command(Alive(0)))[:-2]  # without its sequence
         self._links = links
         self._effects: list[Effect] = []
         self._messages: dict[NodeId, list[bytes]] = {}
@@ -29,11 +30,16 @@ class Outbox:
         self._effects.append(effect)
 
     def frame(
-        self, link: Link, command: Callable[[int], Command], now: Now, content: bytes = b""
+        self, link: Link, command: Callable[[int], Command], now: Now, content: bytes = NOTHING
     ) -> None:
         """At once; the messages of this step follow."""
-        head = encode_head(self.node_no, encode_command(command(link.number(now.monotonic_ms))))
+        head = encode_head(self._node_no, encode_command(command(link.number(now.monotonic_ms))))
         self._effects.append(SendFrame(link.peer, head, content))
+
+    def alive(self, link: Link, now: Now, content: bytes) -> None:
+        """As `frame` with `Alive`, for nearly all frames are of this kind."""
+        number = link.number(now.monotonic_ms).to_bytes(2, "big")
+        self._effects.append(SendFrame(link.peer, self._alive + number, content))
 
     def add(self, peer: NodeId, message: bytes) -> None:
         waiting = self._messages.get(peer)
@@ -51,7 +57,7 @@ class Outbox:
             link = self._links.by_peer.get(peer)
             if link is not None and link.way is Way.OPEN:
                 for content in _contents(messages):
-                    self.frame(link, Alive, now, content)
+                    self.alive(link, now, content)
             elif link is not None:
                 waiting[peer] = messages[-limits.WAITING_MESSAGES_MAX :]
         self._messages = waiting

@@ -59,12 +59,18 @@ class Peers:
             desk.membership.woke(now.monotonic_ms)
         self._now = now
         for item in inputs:
+            if type(item) is ins.LedgerSpoke:  # thousands a second
+                if item.peer in desk.up:
+                    desk.outbox.add(item.peer, desk.voice.ledger(item.data, now))
+                continue
             self._take(item, now)
             if self._has_left:
                 return desk.outbox.take()
         self._watch(now)
         self._ask(now)
         self._announce(now)
+        if desk.to_join:
+            desk.tell_joined(now)
         self._dial(now)
         desk.outbox.flush(now)
         for link in desk.links.silent(now.monotonic_ms):
@@ -81,6 +87,7 @@ class Peers:
             desk.membership.next_deadline(),
             desk.links.next_deadline(),
             desk.queries.next_deadline(),
+            min(desk.to_join.values(), default=None),
             self._kept_ms + limits.KEEP_INTERVAL_MS if desk.kept_changed else None,
             self._now.monotonic_ms + limits.HEARTBEAT_INTERVAL_MS if desk.links.by_peer else None,
         ]
@@ -111,9 +118,8 @@ class Peers:
         match item:
             case ins.FrameReceived():
                 self._sessions.frame(item, now)
-            case ins.LedgerSpoke(peer, data):
-                if peer in self._desk.up:
-                    self._desk.outbox.add(peer, self._desk.voice.ledger(data, now))
+            case ins.LedgerSpoke():
+                raise AssertionError("taken before")
             case ins.LinkOpened(peer):
                 self._sessions.opened(peer, now)
             case ins.LinkClosed(peer):
@@ -182,6 +188,8 @@ class Peers:
 
     def _ask(self, now: Now) -> None:
         desk = self._desk
+        if not len(desk.queries):
+            return
         for asked in desk.queries.due_again(now.monotonic_ms):
             for member in asked.tally.silent():
                 if member != desk.me:
@@ -230,6 +238,9 @@ class Peers:
     def _watch(self, now: Now) -> None:
         """Silence: peers move on the ladder, suspects are pinged, and others asked about them."""
         desk, now_ms = self._desk, now.monotonic_ms
+        due_ms = desk.membership.next_deadline()
+        if due_ms is None or now_ms < due_ms:
+            return
         check = desk.membership.check(now_ms)
         for move in check.moves:
             desk.moved(move, now)
@@ -251,9 +262,11 @@ class Peers:
         desk, now_ms = self._desk, now.monotonic_ms
         if now_ms < self._announce_ms:
             return
-        is_known = desk.is_acked and not desk.book.lacks_addresses()
         open_links = [x for x in desk.links.by_peer.values() if x.way is Way.OPEN]
-        if is_known or not open_links:
+        if not open_links:
+            return
+        if desk.is_acked and not desk.book.lacks_addresses():
+            self._announce_ms = now_ms + limits.DISCOVER_FIRST_MS
             return
         link = open_links[self._announced % len(open_links)]
         delay_ms = limits.DISCOVER_FIRST_MS << min(self._announced, 8)
@@ -333,7 +346,7 @@ def _laid(config: PeersConfig, memory: Kept, now: Now) -> Desk:
         voice=Voice(config.key, card),
         book=Book(me, config.members),
         links=links,
-        membership=Membership(me, config.members),
+        membership=Membership(config.members),
         seen=SeenSet(me, floors.items()),
         outbox=Outbox(config.node_no, links),
     )

@@ -42,8 +42,6 @@ from quipu.p2p.pools import PoolList
 from quipu.p2p.refusals import Cause, FrameRefused, refuse
 from quipu.p2p.words import LinkKey, PoolName
 
-_EMPTY = (b"", NOTHING)
-
 
 class Sessions:
     def __init__(self, desk: Desk) -> None:
@@ -81,7 +79,7 @@ class Sessions:
         if link.inbound is None:
             self._greet(link, now)
         else:
-            self._desk.outbox.frame(link, Alive, now, NOTHING)
+            self._desk.outbox.alive(link, now, NOTHING)
 
     def _greet(self, link: Link, now: Now) -> None:
         desk = self._desk
@@ -120,7 +118,7 @@ class Sessions:
 
     def _on_hello(self, frame: FrameReceived, hello: Hello, now: Now) -> None:
         desk = self._desk
-        if frame.content not in _EMPTY:
+        if frame.content != NOTHING:
             refuse(Cause.TRAILING_BYTES, "content with HELLO")
         greeting = verify_hello(hello, frame.key, desk.voice.card, desk.config.verify)
         peer = greeting.peer
@@ -178,7 +176,7 @@ class Sessions:
             version = desk.voice.card.version
             spoken = VersionMismatch(PROTOCOL_MIN, PROTOCOL_MAX, version)
             content = join_content([encode_gossip(desk.voice.say(spoken, now))])
-            desk.outbox.frame(link, Alive, now, content)
+            desk.outbox.alive(link, now, content)
             desk.close(link, now)
 
     def _check_sequence(self, link: Link, sequence: int) -> None:
@@ -188,18 +186,24 @@ class Sessions:
         if missed:
             self._desk.outbox.tell(FramesMissed(link.peer, missed))
 
-    def _on_traffic(self, link: Link, command: Command, content: bytes, now: Now) -> None:
+    def _on_sign_of_life(self, link: Link, sequence: int, now: Now) -> None:
         desk, peer = self._desk, link.peer
-        self._check_sequence(link, command.sequence)
-        desk.moved(desk.membership.heard(peer, now.monotonic_ms), now)
+        self._check_sequence(link, sequence)
+        move = desk.membership.heard(peer, now.monotonic_ms)
+        if move is not None:
+            desk.moved(move, now)
         if peer not in desk.up:
             desk.settle(link, now)
+
+    def _on_traffic(self, link: Link, command: Command, content: bytes, now: Now) -> None:
+        desk, peer = self._desk, link.peer
+        self._on_sign_of_life(link, command.sequence, now)
         match command:
             case Alive():
                 self._on_content(peer, content, now)
             case Broadcast(pool=pool):
                 self._on_broadcast(peer, pool, content)
-            case _ if content not in _EMPTY:
+            case _ if content != NOTHING:
                 refuse(Cause.TRAILING_BYTES, "content where none belongs")
             case Join(pool=pool, status=status):
                 if not desk.peer_pools.setdefault(peer, PoolList()).joined(pool, status):

@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 
 from quipu.ledger.words import NodeId
 from quipu.p2p import limits
@@ -29,6 +30,7 @@ class Hub:
         self._random = random.Random(seed)
         self._schedule = schedule
         self._listeners: dict[int, MemoryTransport] = {}
+        self._ports = count(FIRST_PORT)
         self._links: list[_Link] = []
         self._links_named = 0
         self._cuts: set[frozenset[NodeId]] = set()
@@ -48,7 +50,7 @@ class Hub:
 
     # --- for the transports ---------------------------------------------------------------------
     def listen(self, transport: "MemoryTransport", asked: Endpoint) -> Endpoint:
-        port = asked.port or FIRST_PORT + len(self._listeners)
+        port = asked.port or next(self._ports)
         if port in self._listeners:
             raise AddressTaken(f"{asked} is in use", "Set another port.")
         self._listeners[port] = transport

@@ -1,11 +1,13 @@
 """The inbound connections: how many there are, and what each has brought.
 
 libzmq accepts without limit, and holds a message in memory until its last part has come. So what
-is accepted beyond a number is shut, and so is a connection that brings bytes and no frame.
+is accepted beyond a number is shut, and so is a connection that brings bytes and no frame. Whom
+this node dials itself keeps its place; strangers make room for each other.
 """
 
 import socket
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,6 +15,7 @@ import zmq
 
 from quipu.p2p import limits
 from quipu.p2p.transports.descriptors import Descriptor
+from quipu.p2p.words import LinkKey
 
 EVENTS = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
 
@@ -29,7 +32,7 @@ class Fault(StrEnum):
 @dataclass(slots=True)
 class Connection:
     descriptor: Descriptor | None
-    is_heard: bool = False  # it brought a frame at some time
+    key: LinkKey | None = None  # from its first frame on
     is_busy: bool = False  # it brought one since it was last measured
     bytes_read: int = 0  # of frames, as they were on the wire, about
     bytes_unfinished: int = 0
@@ -37,9 +40,12 @@ class Connection:
 
 
 class Arrivals:
-    def __init__(self, port: int, faults: Counter[Fault]) -> None:
+    def __init__(
+        self, port: int, faults: Counter[Fault], is_known: Callable[[LinkKey], bool]
+    ) -> None:
         self._port = port
         self._faults = faults
+        self._is_known = is_known
         self._living: dict[int, Connection] = {}  # by number, oldest first
 
     def __len__(self) -> int:
@@ -50,18 +56,27 @@ class Arrivals:
         if event == zmq.EVENT_ACCEPTED:
             self._welcome(number)
 
-    def at(self, number: int) -> Connection:
-        """Call it once all events are read: who is not known here has ended already."""
-        return self._living.get(number) or Connection(None, is_gone=True)
+    def heard(self, number: int, key: LinkKey) -> Connection:
+        """The connection with that first frame. Call it once all events are read: what is not
+        known here has ended already."""
+        connection = self._living.get(number)
+        if connection is None:
+            return Connection(None, key, is_gone=True)
+        connection.key = key
+        same = [c for c in self._living.values() if c.key == key]
+        if len(same) > limits.INBOUND_CONNECTIONS_KEY_MAX:
+            self._shut(same[0], Fault.CROWD)
+        return connection
 
-    def shut_endless(self) -> None:
-        """Call it when no frame is left to read: then bytes without a frame are parts of one."""
+    def shut_endless(self, *, is_all_read: bool) -> None:
+        """When no whole frame is left to read, what a connection has brought besides its frames
+        is the beginning of one. When some are left, only the sum of all says something."""
         for number, connection in tuple(self._living.items()):
             if not self._measured(connection):
                 self._forget(number)
         unfinished_bytes = sum(c.bytes_unfinished for c in self._living.values())
         for connection in sorted(self._living.values(), key=_suspicion, reverse=True):
-            is_endless = connection.bytes_unfinished > limits.UNFINISHED_BYTES_MAX
+            is_endless = is_all_read and connection.bytes_unfinished > limits.UNFINISHED_BYTES_MAX
             if is_endless or unfinished_bytes > limits.UNFINISHED_ALL_BYTES_MAX:
                 unfinished_bytes -= connection.bytes_unfinished
                 self._shut(connection, Fault.ENDLESS)
@@ -86,9 +101,15 @@ class Arrivals:
         connection = Connection(descriptor)
         self._living[number] = connection
         if len(self._living) > limits.INBOUND_CONNECTIONS_MAX:
-            # Whoever holds a place and says nothing makes room for those who may.
-            silent = (c for c in self._living.values() if not c.is_heard)
-            self._shut(next(silent), Fault.CROWD)
+            self._shut(self._least_wanted(), Fault.CROWD)
+
+    def _least_wanted(self) -> Connection:
+        """The oldest stranger, unless those who have not even spoken are too many."""
+        silent = [c for c in self._living.values() if c.key is None]
+        strangers = [c for c in self._living.values() if c.key and not self._is_known(c.key)]
+        if strangers and len(silent) <= limits.INBOUND_SILENT_MAX:
+            return strangers[0]
+        return silent[0]  # the newest is one
 
     def _is_inbound(self, copy: socket.socket) -> bool:
         return int(copy.getsockname()[1]) == self._port
@@ -108,4 +129,4 @@ class Arrivals:
 def _suspicion(connection: Connection) -> tuple[bool, int]:
     """Whoever never sent a frame has no reason for many bytes; of the others, who has most."""
     unfinished = connection.bytes_unfinished
-    return not connection.is_heard and unfinished > limits.UNCOUNTED_BYTES_MAX, unfinished
+    return connection.key is None and unfinished > limits.UNCOUNTED_BYTES_MAX, unfinished

@@ -36,7 +36,12 @@ class Inbound:
     which a peer may choose and use again; the `LinkId` told is neither."""
 
     def __init__(
-        self, context: Context, own: Curve, listen: Endpoint, hear: Callable[[FrameReceived], None]
+        self,
+        context: Context,
+        own: Curve,
+        listen: Endpoint,
+        hear: Callable[[FrameReceived], None],
+        is_known: Callable[[LinkKey], bool],
     ) -> None:
         self._hear = hear
         self._links: dict[bytes, _Link] = {}
@@ -53,7 +58,7 @@ class Inbound:
             raise cannot_listen(listen, error.errno, str(error)) from error
         port = self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2]
         self.bound = Endpoint(listen.host, int(port))
-        self._arrivals = Arrivals(self.bound.port, self.faults)
+        self._arrivals = Arrivals(self.bound.port, self.faults, is_known)
         self._monitor = Monitor(context, self._socket, EVENTS, self._arrivals.on_event)
         self._readable = Readable(self._socket, self._turn)
         self._readable.start()
@@ -63,6 +68,8 @@ class Inbound:
         return len(self._arrivals)
 
     def pause(self) -> None:
+        """For less than the heartbeat's timeout: once the queues are full, libzmq does not see
+        the heartbeats behind them either, and gives the connection up."""
         self._is_paused = True
         self._is_drained = False
         self._readable.stop()
@@ -73,14 +80,11 @@ class Inbound:
 
     def watch(self) -> None:
         """Call it now and then. A frame that waits to be read hides what came after it."""
-        if self._is_paused or not self._is_drained:
-            return
         if int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            self._is_drained = False
             self._readable.wake()  # that look has taken the sign away
-            return
         self._monitor.read()
-        self._arrivals.shut_endless()
-        self._forget_gone()
+        self._arrivals.shut_endless(is_all_read=self._is_drained)
 
     def close(self) -> None:
         self._readable.stop()
@@ -119,7 +123,7 @@ class Inbound:
         if link is None or link.user_id != user_id:
             link = self._new_link(name, user_id, head)
         connection = link.connection
-        connection.is_heard = connection.is_busy = True
+        connection.is_busy = True
         if not head.more:
             self.faults[Fault.PARTS] += 1
             return len(head)
@@ -138,10 +142,13 @@ class Inbound:
 
     def _new_link(self, name: bytes, user_id: str, head: zmq.Frame) -> _Link:
         self._monitor.read()  # whoever had this descriptor before is told gone by now
+        if len(self._links) > 2 * limits.INBOUND_CONNECTIONS_MAX:
+            self._forget_gone()  # of those that are always busy, nobody is waited for
         self._links_named += 1
         link_id = LinkId(self._links_named.to_bytes(LINK_ID_BYTES))
-        connection = self._arrivals.at(int(head.get(zmq.SRCFD)))
-        link = _Link(user_id, LinkKey(bytes.fromhex(user_id)), link_id, connection)
+        key = LinkKey(bytes.fromhex(user_id))
+        connection = self._arrivals.heard(int(head.get(zmq.SRCFD)), key)
+        link = _Link(user_id, key, link_id, connection)
         self._links[name] = link
         return link
 

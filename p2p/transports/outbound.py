@@ -30,8 +30,8 @@ EVENTS = (
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 )
-# libzmq tells each end by itself; this is for the day it does not.
-DIAL_TIMEOUT_MS = limits.CONNECT_TIMEOUT_MS + 2 * limits.HANDSHAKE_TIMEOUT_MS
+# libzmq tells nothing where the system gives it no descriptor to dial with.
+DIAL_TIMEOUT_MS = limits.CONNECT_TIMEOUT_MS + limits.HANDSHAKE_TIMEOUT_MS + 1_000
 
 
 class Outbound:
@@ -55,7 +55,9 @@ class Outbound:
         self._started_at = self._loop.time()
         self._descriptor: Descriptor | None = None
         self._why = ""
-        self._timer = self._loop.call_later(DIAL_TIMEOUT_MS / 1000, self.end, "no answer")
+        self._timer = self._loop.call_later(
+            DIAL_TIMEOUT_MS / 1000, self.end, f"no answer within {DIAL_TIMEOUT_MS} ms"
+        )
 
     def dial(self, own: Curve, server: LinkKey, endpoint: Endpoint) -> None:
         """Raises `zmq.ZMQError` where libzmq takes no socket or no such address; then `end` it."""

@@ -5,6 +5,7 @@ libzmq has one thread for the network. Nothing is told from within `open`, `send
 """
 
 import asyncio
+import socket
 import threading
 from collections import Counter
 
@@ -35,10 +36,14 @@ class ZmqTransport:
         self._leaving: set[Outbound] = set()  # closed, and still delivering
         self._all_left: asyncio.Future[None] | None = None
         self._lookups: set[asyncio.Task[None]] = set()
+        self._lookups_of: Counter[str] = Counter()
+        self._known: dict[LinkKey, None] = {}  # whom it dialled, the latest last
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context(io_threads=1)
         self._doorkeeper = Doorkeeper(self._context)
         try:
-            self._inbound = Inbound(self._context, self._own, listen, hear)
+            self._inbound = Inbound(
+                self._context, self._own, listen, hear, self._known.__contains__
+            )
         except BaseException:
             self._doorkeeper.close()
             self._context.destroy(linger=0)
@@ -66,7 +71,9 @@ class ZmqTransport:
         server = link_key_of(peer)
         if server is None:
             self._loop.call_soon(link.end, "that node id is no key")
-        elif is_address(endpoint.host):
+            return
+        self._know(server)
+        if is_address(endpoint.host):
             self._dial(link, server, endpoint)
         else:
             lookup = self._loop.create_task(self._look_up(link, server, endpoint))
@@ -119,13 +126,24 @@ class ZmqTransport:
         """libzmq would look it up in its one thread, where all links would wait for it."""
         try:
             async with asyncio.timeout(limits.RESOLVE_TIMEOUT_MS / 1000):
-                found = await self._loop.getaddrinfo(endpoint.host, endpoint.port)
+                found = await self._loop.getaddrinfo(
+                    endpoint.host, endpoint.port, type=socket.SOCK_STREAM
+                )
         except TimeoutError:
             link.end(f"no address for {endpoint.host} within {limits.RESOLVE_TIMEOUT_MS} ms")
         except (OSError, UnicodeError) as error:
             link.end(f"cannot find {endpoint.host}: {error}")
         else:
-            self._dial(link, server, Endpoint(str(found[0][4][0]), endpoint.port))
+            # One address a dial: who redials comes to the others as well.
+            address = found[self._lookups_of[endpoint.host] % len(found)][4]
+            self._lookups_of[endpoint.host] += 1
+            self._dial(link, server, Endpoint(str(address[0]), endpoint.port))
+
+    def _know(self, key: LinkKey) -> None:
+        self._known.pop(key, None)
+        self._known[key] = None
+        if len(self._known) > limits.KNOWN_KEYS_MAX:
+            del self._known[next(iter(self._known))]
 
     def _on_watch(self) -> None:
         self._watch = self._loop.call_later(limits.WATCH_INTERVAL_MS / 1000, self._on_watch)

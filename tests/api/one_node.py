@@ -49,6 +49,8 @@ from quipu.node.service import (
     Stored,
     Subscription,
 )
+from quipu.p2p.effects import QueryEnded
+from quipu.p2p.words import Endpoint, PeerView
 from quipu.storage.memory_store import MemoryStore
 from quipu.storage.store import Owner
 from tests.small_ledger import key_of
@@ -125,6 +127,7 @@ class OneNode:
         begun = Now(wall_ms, monotonic_ms - limits.START_WAIT_MS)  # it has listened long enough
         self.core = Core(config, self.store.saved(), self.store, begun)
         self.name = "n1"
+        self.endpoint = Endpoint("127.0.0.1", 8471)
         self.cluster_name = "tests"
         self.paused: asyncio.Event | None = None  # a disk that does not answer
         self.fault: Exception | None = None  # raised in place of storing
@@ -395,6 +398,13 @@ class OneNode:
     def drain(self) -> None:
         self._draining = True
         self._tell(Goodbye("the node is stopping"))
+
+    def peers(self) -> tuple[PeerView, ...]:
+        return ()
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
+        del question, argument, timeout_s
+        return QueryEnded(1, "timeout", None, (), 1)
 
     def health(self) -> Health:
         return Health(

@@ -58,7 +58,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         done = quipu(
             *("run", "--data-dir", str(tmp_path / "data")),
-            *("--api-listen", address, "--ops-listen", "127.0.0.1:0"),
+            *("--api-listen", address, *ANY_PORTS[2:]),
         )
     assert done.returncode == Exit.CONFLICT
     assert address in done.stderr

@@ -67,6 +67,7 @@ class SimPeer:
         self.moves: list[tuple[int, fx.StateChanged]] = []
         self.up: dict[NodeId, None] = {}
         self.refusals: dict[str, int] = {}
+        self.questions = 0
         self.answer: Callable[[fx.Question], bytes | None] = lambda question: question.argument
         self._inbox: list[ins.Input] = []
         self._turn_asked = False
@@ -114,6 +115,13 @@ class SimPeer:
 
     def resume(self) -> None:
         self.paused = False
+        self._ask_turn()
+
+    def inject(self, peer: SimPeer, *messages: bytes) -> None:
+        """A liar's own words, on its own link and in its own frames."""
+        assert self.peers is not None
+        for message in messages:
+            self.peers._desk.outbox.add(peer.node_id, message)
         self._ask_turn()
 
     def leave(self) -> None:
@@ -182,6 +190,7 @@ class SimPeer:
             case fx.Refusal(cause=cause):
                 self.refusals[cause] = self.refusals.get(cause, 0) + 1
             case fx.Question() as question:
+                self.questions += 1
                 answer = self.answer(question)
                 if answer is not None:
                     self.take(ins.QuestionAnswered(question.ticket, answer))
@@ -220,6 +229,8 @@ class PeersWorld:
         self.network = Network(self.scheduler, random.Random(f"{seed}/network"), self._deliver)
         self.network.weather = self.weather
         self.frames = 0
+        self.tapped: list[ins.FrameReceived] = []  # what somebody on the wire has recorded
+        self.is_tapped = False
         self._by_endpoint = {node.endpoint: node for node in self.nodes}
         self._by_id = {node.node_id: node for node in self.nodes}
         self._made = 0
@@ -343,6 +354,8 @@ class PeersWorld:
         end = begin + int.from_bytes(data[8:begin], "big")
         key = self.nodes[sender].link_key
         frame = ins.FrameReceived(made.link, key, data[begin:end], data[end:])
+        if self.is_tapped:
+            self.tapped.append(frame)
         self.nodes[receiver].take(frame)
 
     # --- faults ---------------------------------------------------------------------------------

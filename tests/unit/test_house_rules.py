@@ -26,6 +26,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,
+    "quipu/cli/node_commands.py:invite": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
     "quipu/cli/ledger_commands.py:submit": "the options of the command",
