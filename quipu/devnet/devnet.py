@@ -18,6 +18,7 @@ from quipu.devnet.plan import (
     LOG_FILE,
     NodePlan,
     Plan,
+    Running,
     folder_of,
     read_plan,
     write_plan,
@@ -146,7 +147,7 @@ class Devnet:
             self._end(begun, signal.SIGKILL)
             raise
 
-    def _spawn(self, node: NodePlan, environment: Mapping[str, str]) -> processes.Running:
+    def _spawn(self, node: NodePlan, environment: Mapping[str, str]) -> Running:
         arguments = ["run", "--json", "--data-dir", str(self.data_of(node)), "--name", node.name]
         for name, port in (("p2p", node.p2p_port), ("api", node.api_port), ("ops", node.ops_port)):
             arguments += [f"--{name}-listen", f"{HOST}:{port}"]

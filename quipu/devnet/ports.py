@@ -25,7 +25,7 @@ class HeldPorts:
 
     def _hold(self) -> int:
         for _ in range(limits.PORT_TRIES):
-            port = random.randint(limits.PORT_FIRST, limits.PORT_LAST)
+            port = random.randint(limits.PORT_FIRST, limits.PORT_LAST)  # noqa: S311 - no secret
             if is_free(port):
                 held = socket.socket()
                 held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

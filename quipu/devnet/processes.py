@@ -26,7 +26,7 @@ def spawn(arguments: list[str], log: Path, environment: Mapping[str, str]) -> Ru
     """In a session of its own: a Ctrl-C or the end of a terminal is nothing to it."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("QUIPU_")}
     with log.open("ab") as out:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - this very program
             [sys.executable, "-m", "quipu.cli", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=out,

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import uvloop
 
+from quipu.devnet.processes import until
 from quipu.ledger.signing import KeyPair
 from quipu.p2p.inputs import LinkClosed, LinkOpened
 from quipu.p2p.transport import Hear, Transport
 from quipu.p2p.transports.screen import Screen
 from quipu.p2p.transports.zmq_transport import ZmqTransport
 from quipu.p2p.words import Endpoint
-from tests.listening import Listener
+from tests.listening import WAIT_S, Listener
 
 
 def write(file: Path, *blocked: Listener) -> None:
@@ -31,9 +32,7 @@ def screened(file: Path, made: list[Screen]) -> Listener:
 
 
 async def until_blocked(screen: Screen, count: int) -> None:
-    async with asyncio.timeout(10):
-        while len(screen.blocked) != count:
-            await asyncio.sleep(0)
+    assert await asyncio.to_thread(until, lambda: len(screen.blocked) == count, WAIT_S)
 
 
 def test_a_blocked_peer_is_neither_heard_nor_reached(tmp_path: Path) -> None:
@@ -80,9 +79,7 @@ def test_what_cannot_be_read_changes_nothing_and_no_file_blocks_nobody(tmp_path:
             beside = tmp_path / "new"
             beside.write_text("no node id")
             beside.replace(file)
-            async with asyncio.timeout(10):
-                while made[0].unread < 1:
-                    await asyncio.sleep(0)
+            assert await asyncio.to_thread(until, lambda: made[0].unread > 0, WAIT_S)
             assert made[0].blocked == {n2.key.node_id}
             file.unlink()
             await until_blocked(made[0], 0)
