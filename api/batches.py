@@ -6,7 +6,7 @@ line while the receipts go out. `atomic=true` makes one event of all, or stores 
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from aiohttp import web
@@ -28,10 +28,12 @@ from quipu.api.calls import Call, Response, refuse_encoded, too_large
 from quipu.api.codes import Code
 from quipu.api.idempotency import Outcome
 from quipu.api.models import BatchAnswer, BatchResult, State
+from quipu.api.plain import plain_array, plain_lines
 from quipu.api.problems import FieldError, Problem, at, problem
 from quipu.api.refusals import FAULTS, as_problem
 from quipu.api.writing import check_stream, defaults_of, reached_state, waited_ms, waited_state
 from quipu.ledger import limits as ledger_limits
+from quipu.node.service import Stored
 
 ITEM_TYPES = {JSON: JSON, MSGPACK: MSGPACK, CLOUDEVENTS: CLOUDEVENT, NDJSON: JSON}
 
@@ -50,6 +52,10 @@ class _Terms(NamedTuple):
     defaults: Defaults
     wanted: State
     timeout_ms: int
+
+    @property
+    def takes_plain(self) -> bool:
+        return self.item_type == JSON and self.wanted == "stored"
 
 
 async def submit_batch(call: Call) -> Response:
@@ -73,14 +79,48 @@ async def submit_batch(call: Call) -> Response:
     bytes_max = call.face.settings.batch_bytes_max
     with call.face.admitted(call, bytes_max):
         body = await call.read_body(bytes_max)
-        items = read_array(body, kind)
-        if not 1 <= len(items) <= limits.BATCH_ITEMS_MAX:
-            detail = f"{len(items)} items; a batch has 1 to {limits.BATCH_ITEMS_MAX}"
-            problem(Code.TOO_LARGE if items else Code.INVALID_FIELD, detail, FieldError("", detail))
-        store = _store_together if query.atomic else _store_each
-        outcomes = await store(call, items, terms)
-    results = await _results(call, outcomes, terms, 0)
-    return _answer(call, results)
+        outcomes = await _store_array(call, body, terms, query.atomic)
+    return _answer(call, await _results(call, outcomes, terms, 0))
+
+
+class _Together(NamedTuple):
+    """What was plain and became part of one event: nothing has to be said of each."""
+
+    stored: Stored
+    entries: int
+
+
+_Outcomes: TypeAlias = list[Outcome | Problem] | _Together
+
+
+async def _store_array(call: Call, body: bytes, terms: _Terms, atomic: bool) -> _Outcomes:
+    if terms.takes_plain:
+        plain = plain_array(body, terms.defaults, call.principal)
+        if plain and _fits_event(plain):
+            try:
+                return _Together(await call.ledger.submit(plain), len(plain))
+            except FAULTS as error:
+                if atomic:
+                    raise
+                return _all_refused(error, len(plain))
+    items = read_array(body, call.body_type)
+    if not 1 <= len(items) <= limits.BATCH_ITEMS_MAX:
+        detail = f"{len(items)} items; a batch has 1 to {limits.BATCH_ITEMS_MAX}"
+        problem(Code.TOO_LARGE if items else Code.INVALID_FIELD, detail, FieldError("", detail))
+    store = _store_together if atomic else _store_each
+    return await store(call, items, terms)
+
+
+def _fits_event(entries: list[bytes]) -> bool:
+    size = sum(map(len, entries)) + 8 * len(entries)
+    return len(entries) <= limits.BATCH_ITEMS_MAX and size <= ledger_limits.EVENT_BYTES_MAX - 64
+
+
+def _all_refused(error: Exception, count: int) -> list[Outcome | Problem]:
+    found = as_problem(error)
+    if found is None:
+        raise error
+    return [found] * count
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -142,9 +182,13 @@ async def _store_part(call: Call, part: dict[int, Shaped]) -> dict[int, Outcome 
 
 
 # --- results --------------------------------------------------------------------------------------
-async def _results(
-    call: Call, outcomes: list[Outcome | Problem], terms: _Terms, first: int
-) -> list[BatchResult]:
+async def _results(call: Call, outcomes: _Outcomes, terms: _Terms, first: int) -> list[BatchResult]:
+    if isinstance(outcomes, _Together):
+        event, at = outcomes.stored.event_id.hex(), outcomes.stored.index
+        return [
+            BatchResult(first + i, 201, f"{event}:{at + i}", "stored", False)
+            for i in range(outcomes.entries)
+        ]
     reached: dict[bytes, State] = {}
     if terms.wanted == "read":
         events = list(dict.fromkeys(o.id.event for o in outcomes if isinstance(o, Outcome)))
@@ -216,13 +260,18 @@ async def _take_lines(
     size = sum(map(len, items))
     try:
         with call.face.room(call, size):
-            outcomes = await _store_each(call, items, terms)
+            outcomes = await _store_lines(call, items, terms)
     except FAULTS as error:
-        found = as_problem(error)
-        if found is None:
-            raise
-        outcomes = [found] * len(items)
+        outcomes = _all_refused(error, len(items))
     return await _results(call, outcomes, terms, first)
+
+
+async def _store_lines(call: Call, items: list[bytes], terms: _Terms) -> _Outcomes:
+    if terms.takes_plain:
+        plain = plain_lines(items, terms.defaults, call.principal)
+        if plain and _fits_event(plain):
+            return _Together(await call.ledger.submit(plain), len(plain))
+    return await _store_each(call, items, terms)
 
 
 async def _lines(call: Call) -> AsyncIterator[list[bytes]]:

@@ -173,20 +173,20 @@ def _shape(content: _Content, stream: str, defaults: Defaults, where: str) -> Sh
         sig_type=0,
         signature=None,
     )
-    canonical = encode_entry(_salted(entry) if stream in defaults.streams_erasable else entry)
+    canonical = encode_entry(salted(entry) if stream in defaults.streams_erasable else entry)
     if len(canonical) > ledger_limits.ENTRY_BYTES_MAX:
         size = f"{len(canonical)} bytes; an entry takes {ledger_limits.ENTRY_BYTES_MAX}"
         raise at(Code.TOO_LARGE, where, size)
     return Shaped(entry, canonical)
 
 
-def _salted(entry: Entry) -> Entry:
+def salted(entry: Entry) -> Entry:
     """Else the hash that stays after an erasure could be matched with a guess."""
     return msgspec.structs.replace(entry, salt=secrets.token_bytes(SALT_BYTES))
 
 
 def _content(new: NewEntry, is_packed: bool, where: str) -> tuple[ContentType | str, bytes]:
-    named = None if new.content_type is UNSET else _content_type(new.content_type, where)
+    named = None if new.content_type is UNSET else content_type_of(new.content_type, where)
     if (new.data is UNSET) == (new.data_base64 is UNSET):
         detail = "give either data or data_base64, and not both"
         raise at(Code.INVALID_FIELD, f"{where}/data", detail)
@@ -234,7 +234,7 @@ def is_json(data: bytes) -> bool:
     return True
 
 
-def _content_type(text: str, where: str) -> ContentType | str:
+def content_type_of(text: str, where: str) -> ContentType | str:
     lowered = text.lower()
     if lowered in COMMON_TYPES:
         return COMMON_TYPES[lowered]

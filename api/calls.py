@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", bound=msgspec.Struct)
 Response = web.StreamResponse
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -37,6 +39,7 @@ class Call:
     argument: str  # of the one place in the path that varies
     principal: Principal
     request_id: str
+    is_private: bool = False  # it came over the admin socket
 
     @property
     def ledger(self) -> Ledger:
@@ -111,12 +114,31 @@ class Call:
             raise Problem(Code.BAD_REQUEST, f"the body is cut short: {error}") from error
         return b"".join(parts)
 
-    def answer(
-        self, model: object, status: int = 200, headers: Mapping[str, str] | None = None
-    ) -> web.Response:
+    def reply(
+        self, model: object, status: int = 200, headers: Mapping[str, str] = NO_HEADERS
+    ) -> "Reply":
         kind = self.media_type
         encode = msgspec.msgpack.encode if kind == MSGPACK else msgspec.json.encode
-        return web.Response(body=encode(model), status=status, headers=headers, content_type=kind)
+        return Reply(status, encode(model), kind, headers)
+
+    def answer(
+        self, model: object, status: int = 200, headers: Mapping[str, str] = NO_HEADERS
+    ) -> web.Response:
+        return self.reply(model, status, headers).response()
+
+
+class Reply(NamedTuple):
+    """An answer as it will be sent, whatever way the request came."""
+
+    status: int
+    body: bytes
+    media_type: str
+    headers: Mapping[str, str] = NO_HEADERS
+
+    def response(self) -> web.Response:
+        return web.Response(
+            body=self.body, status=self.status, headers=self.headers, content_type=self.media_type
+        )
 
 
 def too_large(size: int, bytes_max: int) -> Problem:
@@ -194,5 +216,6 @@ class Endpoint:
     body: RequestBody | None = None
     offers: tuple[str, ...] = (JSON, MSGPACK)
     by_stream: bool = False  # a token for single streams is enough: the endpoint checks which
+    is_local: bool = False  # over the admin socket, or with a token from this machine
     tag: str = "entries"
     examples: Mapping[str, str] = field(default_factory=dict)  # of path and query

@@ -23,15 +23,19 @@ class Code(StrEnum):
     NOT_FOUND = "not-found"
     ENTRY_NOT_FOUND = "entry-not-found"
     EVENT_NOT_FOUND = "event-not-found"
+    OPERATION_NOT_FOUND = "operation-not-found"
+    REPORT_NOT_FOUND = "report-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
     NOT_READ = "not-read"
     KEY_IN_FLIGHT = "key-in-flight"
+    OPERATION_RUNNING = "operation-running"
     CURSOR_GONE = "cursor-gone"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
     KEY_REUSED = "key-reused"
+    UPGRADE_REQUIRED = "upgrade-required"
     TOO_MANY_REQUESTS = "too-many-requests"
     INTERNAL = "internal"
     NODE_FULL = "node-full"
@@ -153,6 +157,20 @@ KINDS: dict[Code, Kind] = {
         "The id is well-formed, and no event with it is held here.",
         "On another node it may be there already: gossip takes milliseconds, an outage longer.",
     ),
+    Code.OPERATION_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such operation",
+        "No operation with that id is under way, or is among the last 100 since the start.",
+        "GET /v1/admin/operations lists those that are known; the log has the others.",
+    ),
+    Code.REPORT_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no report yet",
+        "Nobody has published a report about the consistency of the cluster to this node.",
+        "PUT /v1/reports/last publishes one.",
+    ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
         False,
@@ -188,6 +206,13 @@ KINDS: dict[Code, Kind] = {
         "Another request with this Idempotency-Key is under way with other bytes.",
         "Wait for its answer. Use one key for one submission.",
     ),
+    Code.OPERATION_RUNNING: Kind(
+        409,
+        True,
+        "One of that kind is under way",
+        "The node does one piece of long work of a kind at a time.",
+        "`detail` names it: wait for its end, or cancel it with DELETE.",
+    ),
     Code.CURSOR_GONE: Kind(
         410,
         False,
@@ -217,6 +242,13 @@ KINDS: dict[Code, Kind] = {
         "The key was used for other bytes",
         "An entry with this Idempotency-Key is stored in this stream, and its bytes differ.",
         "`entry_id` names that entry. Use a new key for a new submission.",
+    ),
+    Code.UPGRADE_REQUIRED: Kind(
+        426,
+        False,
+        "This endpoint speaks WebSocket",
+        "The request is no WebSocket upgrade, or not of version 13.",
+        "Connect with a WebSocket client; for plain HTTP there is /v1/entries:batch.",
     ),
     Code.TOO_MANY_REQUESTS: Kind(
         429,

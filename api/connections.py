@@ -19,20 +19,20 @@ from quipu.api.counters import Counters
 from quipu.api.face import problem_response
 from quipu.api.problems import CONTENT_TYPE, Problem
 from quipu.api.settings import Settings, is_loopback
-
-WAITING_MAX = 4_096  # connections accepted and not read; beyond, they are closed
+from quipu.node.limits import CONNECTIONS_WAITING_MAX
 
 
 class Connection(RequestHandler):
     """Invariant: it is counted by its door from `connection_made` to `connection_lost`."""
 
-    __slots__ = ("_address", "_deadline", "_door")
+    __slots__ = ("_address", "_deadline", "_door", "_gone")
 
     def __init__(self, door: "Door", loop: asyncio.AbstractEventLoop, **options: Any) -> None:
         super().__init__(door, loop=loop, **options)
         self._door = door
         self._address = ""
         self._deadline: asyncio.TimerHandle | None = None
+        self._gone: asyncio.Event | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -43,8 +43,17 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+        if self._gone is not None:
+            self._gone.set()
         self._door.leave(self, self._address)
         super().connection_lost(exc)
+
+    async def gone(self) -> None:
+        """Returns when the caller has closed the connection: aiohttp tells a handler only when it
+        writes."""
+        if self.transport is not None:
+            self._gone = self._gone or asyncio.Event()
+            await self._gone.wait()
 
     def begin(self, first_header_s: float) -> None:
         """From now on it is read, and has that long for its first header."""
@@ -107,8 +116,10 @@ class Door(web.Server):
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         settings: Settings,
         counters: Counters,
+        connection: "Callable[..., Connection] | None" = None,  # of which kind they are
     ) -> None:
         super().__init__(cast(Any, handler))
+        self._connection = connection or Connection
         self._settings = settings
         self._counters = counters
         self._inside: dict[Connection, None] = {}
@@ -117,7 +128,7 @@ class Door(web.Server):
         self._alarm: asyncio.TimerHandle | None = None
 
     def __call__(self) -> RequestHandler:
-        return Connection(
+        return self._connection(
             self,
             asyncio.get_running_loop(),
             keepalive_timeout=self._settings.keepalive_s,
@@ -137,7 +148,7 @@ class Door(web.Server):
             connection.refuse(found)
         elif len(self._inside) < self._settings.connections_max:
             self._let_in(connection)
-        elif len(self._waiting) < WAITING_MAX:
+        elif len(self._waiting) < CONNECTIONS_WAITING_MAX:
             connection.hold()
             self._waiting.append(connection)
             self._make_room_soon()

@@ -12,6 +12,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from quipu.api.meanings import meaning
 from quipu.node.service import Histogram, Ledger
 
 BOUNDS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0, 60.0)
@@ -28,6 +29,9 @@ class Counters:
     connections_refused: int = 0
     streams: int = 0
     stream_gaps: int = 0
+    ingests: int = 0
+    ingest_acknowledged: int = 0
+    ingest_refused: int = 0
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         key = (operation, status)
@@ -65,17 +69,20 @@ class Counters:
                 buckets.append((bound, total))
             seconds.add_metric((operation,), buckets, row[-1])
         yield seconds
-        for name, figure, meaning in (
+        for name, figure, said in (
             ("connections", self.connections, "Connections of the API that are open."),
             ("connections_waiting", self.connections_waiting, "Connections not read yet."),
             ("streams", self.streams, "Readers of /v1/stream."),
+            ("ingests", self.ingests, "Connections of /v1/ingest."),
         ):
-            yield GaugeMetricFamily(f"quipu_http_{name}", meaning, value=figure)
-        for name, figure, meaning in (
+            yield GaugeMetricFamily(f"quipu_http_{name}", said, value=figure)
+        for name, figure, said in (
             ("connections_refused", self.connections_refused, "Above the share of an address."),
             ("stream_gaps", self.stream_gaps, "Gaps said to readers that were too slow."),
+            ("ingest_acknowledged", self.ingest_acknowledged, "Entries of /v1/ingest stored."),
+            ("ingest_refused", self.ingest_refused, "Entries of /v1/ingest refused."),
         ):
-            yield CounterMetricFamily(f"quipu_http_{name}", meaning, value=figure)
+            yield CounterMetricFamily(f"quipu_http_{name}", said, value=figure)
 
 
 class LedgerFamilies(Collector):
@@ -87,9 +94,9 @@ class LedgerFamilies(Collector):
         found = self._ledger.metrics()
         for name, count in sorted(found.counters.items()):
             plain = name.removesuffix("_total")
-            yield CounterMetricFamily(f"quipu_{plain}", _meaning(name), value=count)
+            yield CounterMetricFamily(f"quipu_{plain}", meaning(name), value=count)
         for name, value in sorted(found.gauges.items()):
-            yield GaugeMetricFamily(f"quipu_{name}", _meaning(name), value=value)
+            yield GaugeMetricFamily(f"quipu_{name}", meaning(name), value=value)
         for name, histogram in sorted(found.histograms.items()):
             yield _histogram(name, histogram)
         refused = CounterMetricFamily(
@@ -101,14 +108,10 @@ class LedgerFamilies(Collector):
         yield from self._counters.families()
 
 
-def _meaning(name: str) -> str:
-    return name.replace("_", " ").capitalize() + "."
-
-
 def _histogram(name: str, histogram: Histogram) -> Metric:
     names = [*map(str, histogram.bounds), "+Inf"]
     counts = [*histogram.counts, histogram.counts[-1]][: len(names)]
-    family = HistogramMetricFamily(f"quipu_{name}", _meaning(name))
+    family = HistogramMetricFamily(f"quipu_{name}", meaning(name))
     family.add_metric((), list(zip(names, counts, strict=False)), histogram.total)
     return family
 

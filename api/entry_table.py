@@ -1,6 +1,6 @@
 """The endpoints of entries: one part of the table."""
 
-from quipu.api import batches, cluster, reading, streams, writing
+from quipu.api import batches, cluster, ingest, reading, streams, writing
 from quipu.api.bodies import CLOUDEVENT, CLOUDEVENTS, JSON, MSGPACK, NDJSON, NewEntry
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
@@ -91,6 +91,24 @@ WRITING = (
         BODY_CODES + STORE_CODES,
         batches.BatchQuery,
         _BATCH_BODY,
+        by_stream=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/ingest",
+        "ingest",
+        "Store many entries over one WebSocket",
+        ENTRIES_WRITE,
+        ingest.ingest,
+        (
+            Answer(
+                101,
+                "The connection is a WebSocket from here on: binary messages of msgpack, entries "
+                "in, one answer for each, as docs/ingest.md describes them.",
+            ),
+        ),
+        (Code.METHOD_NOT_ALLOWED, Code.UPGRADE_REQUIRED, *STORE_CODES),
+        ingest.IngestQuery,
         by_stream=True,
     ),
     Endpoint(

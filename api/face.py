@@ -19,8 +19,8 @@ import msgspec
 from aiohttp import web
 
 from quipu.api import limits
-from quipu.api.callers import caller_of
-from quipu.api.calls import Call, Endpoint, Response
+from quipu.api.callers import caller_of, is_of_this_machine
+from quipu.api.calls import Call, Endpoint, Reply, Response
 from quipu.api.codes import Code
 from quipu.api.counters import Counters
 from quipu.api.idempotency import Keys
@@ -32,6 +32,7 @@ from quipu.api.settings import Settings
 from quipu.api.shaping import Shapes
 from quipu.api.tallies import StreamTallies
 from quipu.api.tokens import ANYBODY, Principal, Tokens
+from quipu.node.administration import Administration
 from quipu.node.service import Draining, Ledger
 
 T = TypeVar("T")
@@ -51,6 +52,7 @@ class Face:
     shapes: Shapes
     pressure: Pressure
     tokens: Tokens | None
+    administration: Administration | None = None
     tallies: StreamTallies = field(default_factory=StreamTallies)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     streams_open: int = 0
@@ -77,33 +79,40 @@ class Face:
     async def serve(self, routes: Routes, request: web.BaseRequest) -> Response:
         started_s = time.perf_counter()
         self.under_way += 1
-        identity = self._request_id(request)
+        identity = self.request_id(request)
         operation = "unknown"
         try:
             endpoint, argument = routes.find(request.method, request.path)
             operation = endpoint.name
             if len(request.rel_url.raw_query_string) > limits.QUERY_BYTES_MAX:
                 raise Problem(Code.BAD_REQUEST, "the query string is too long")
-            principal = self._principal(request, endpoint)
-            call = Call(self, request, endpoint, argument, principal, identity)
+            principal = ANYBODY if routes.is_private else self.identify(request, endpoint)
+            call = Call(self, request, endpoint, argument, principal, identity, routes.is_private)
             response = await endpoint.run(call)
-        except Problem as found:
-            response = problem_response(found, identity, request)
-        except FAULTS as error:
-            response = problem_response(self._translated(error, identity), identity, request)
         except (ConnectionError, web.HTTPException):
             raise
-        except Exception:
-            log.exception("request %s failed", identity)
-            response = problem_response(Problem(Code.INTERNAL), identity, request)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the caller is told
+            response = problem_response(self.explained(error, identity), identity, request)
         finally:
-            self.under_way -= 1
-            if not self.under_way and self.closing.is_set():
-                self._idle.set()
+            self.ended()
         if not response.prepared:
             response.headers["X-Request-Id"] = identity
         self.counters.answered(operation, response.status, time.perf_counter() - started_s)
         return response
+
+    def ended(self) -> None:
+        """One that was under way has its answer."""
+        self.under_way -= 1
+        if not self.under_way and self.closing.is_set():
+            self._idle.set()
+
+    def explained(self, error: BaseException, identity: str) -> Problem:
+        if isinstance(error, Problem):
+            return error
+        if isinstance(error, FAULTS):
+            return self._translated(error, identity)
+        log.error("request %s failed", identity, exc_info=error)
+        return Problem(Code.INTERNAL)
 
     def room(self, call: Call, size: int) -> "Admitted":
         """The same for so many bytes of a body that goes on."""
@@ -149,13 +158,16 @@ class Face:
                 return
             await asyncio.sleep(0)
 
-    def _request_id(self, request: web.BaseRequest) -> str:
+    def request_id(self, request: web.BaseRequest) -> str:
         given = request.headers.get("X-Request-Id")
         if given is not None and _REQUEST_ID.match(given):
             return given
         return f"{self._start}-{next(self._numbers):x}"
 
-    def _principal(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+    def identify(self, request: web.BaseRequest, endpoint: Endpoint) -> Principal:
+        """Who asks, as the file of tokens says now."""
+        if endpoint.is_local:
+            self._refuse_from_afar(request)
         if self.tokens is None or endpoint.scope is None:
             return ANYBODY
         given = request.headers.get("Authorization", "")
@@ -174,6 +186,13 @@ class Face:
         if not allowed:
             raise Problem(Code.FORBIDDEN, f"the scope {endpoint.scope} is needed")
         return principal
+
+    def _refuse_from_afar(self, request: web.BaseRequest) -> None:
+        if self.tokens is None:
+            detail = "without a file of tokens this is for the admin socket alone"
+            raise Problem(Code.FORBIDDEN, detail)
+        if not is_of_this_machine(request):
+            raise Problem(Code.FORBIDDEN, "this is for callers on the node's own machine")
 
     def _translated(self, error: BaseException, identity: str) -> Problem:
         found = as_problem(error)
@@ -220,18 +239,21 @@ class Admitted:
 def problem_response(
     found: Problem, request_id: str, request: web.BaseRequest | None = None
 ) -> web.Response:
+    response = problem_reply(found, request_id).response()
+    if request is not None and not request.content.is_eof():
+        response.force_close()  # what is left of the body is not worth reading
+    return response
+
+
+def problem_reply(found: Problem, request_id: str) -> Reply:
     body = found.body(request_id)
-    response = web.Response(
-        body=msgspec.json.encode(body), status=body.status, content_type=CONTENT_TYPE
-    )
-    headers = response.headers
-    headers["Cache-Control"] = "no-store"
+    headers = {"Cache-Control": "no-store"}
     if found.retry_after_s:
         headers["Retry-After"] = str(found.retry_after_s)
     if found.allow:
         headers["Allow"] = found.allow
     if found.code is Code.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Bearer realm="quipu"'
-    if request is not None and not request.content.is_eof():
-        response.force_close()  # what is left of the body is not worth reading
-    return response
+    if found.code is Code.UPGRADE_REQUIRED:
+        headers["Upgrade"], headers["Connection"] = "websocket", "Upgrade"
+    return Reply(body.status, msgspec.json.encode(body), CONTENT_TYPE, headers)

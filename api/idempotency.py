@@ -59,9 +59,13 @@ class Keys:
             raise Problem(Code.KEY_REUSED, detail, entry_id=str(known.entry))
         return Outcome(known.entry, meta.hlc, True)
 
-    async def submit_one(self, item: Shaped) -> Outcome:
+    def begin(self, item: Shaped) -> "asyncio.Future[Stored] | asyncio.Future[Outcome]":
+        """One entry; what comes of it is read with `outcome_of`."""
         if item.entry.idempotency_key is None:  # nothing to look up: most submissions
-            return _outcome(await self.ledger.submit((item.canonical,)), 0)
+            return asyncio.ensure_future(self.ledger.submit((item.canonical,)))
+        return asyncio.ensure_future(self._submit_keyed(item))
+
+    async def _submit_keyed(self, item: Shaped) -> Outcome:
         (outcome,) = await self.submit([item])
         if isinstance(outcome, Problem):
             raise outcome
@@ -133,6 +137,10 @@ class _Taken(NamedTuple):
     scope: Scope
     landed: "asyncio.Future[Outcome]"
     offset: int  # among the entries that are stored
+
+
+def outcome_of(result: Stored | Outcome) -> Outcome:
+    return result if isinstance(result, Outcome) else _outcome(result, 0)
 
 
 def _outcome(placed: Stored, offset: int) -> Outcome:

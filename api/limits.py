@@ -31,13 +31,19 @@ BACKLOG = 1_024  # connections that the kernel keeps for us
 IN_FLIGHT_MAX = 4_096  # requests being served; above: 503 before the body is read
 IN_FLIGHT_BYTES_MAX = 256 * MIB  # bodies being read or waited on together
 IN_FLIGHT_PER_CALLER_MAX = 1_024  # of one token: above: 429
+IN_FLIGHT_STANDING_MAX = 160  # for longer than a burst: as many keep it busy, more wait longer
+BURST_S = 0.25  # submissions may be above it for that long; they are queued
+CALM_S = 2.0  # without reaching it for so long, what comes is a new burst; above RETRY_AFTER_S
 RETRY_AFTER_S = 1  # what a refused caller waits at least
+REST_SHARE = 0.9  # of that time its connection is not read: one that keeps it is never early
+EARLY_S = 0.05  # what is read so soon after was sent before the time was over
 
 # --- reading --------------------------------------------------------------------------------------
 PAGE_DEFAULT = 100  # items of a page when nothing is said
 PAGE_MAX = 1_000  # items of a page; 1 MiB of typical entries
 PAGE_BYTES_MAX = 8 * MIB  # a page ends early here, whatever it holds
 PAGE_SCANNED_MAX = 10_000  # entries looked at for one page of a narrow filter
+SEEK_EVENTS_MAX = 100_000  # looked back at for a cursor of another node: 1 s, in many turns
 FILTER_BYTES_MAX = 256  # value of one filter
 ANCESTORS_DEFAULT = 1  # depth when nothing is said
 ANCESTORS_DEPTH_MAX = 64  # steps back in the DAG in one answer
@@ -58,3 +64,16 @@ TOKEN_CHECK_S = 1.0  # how soon a revoked token is seen at the latest
 # --- counting -------------------------------------------------------------------------------------
 STREAMS_COUNTED_MAX = 10_000  # names of streams kept with their counts, 1 MiB of memory
 STREAM_COUNT_STEP = 32  # events counted before the loop gets its turn
+
+# --- stream ingest --------------------------------------------------------------------------------
+INGESTS_MAX = 64  # connections of /v1/ingest at one time, each with its window
+INGEST_FRAME_BYTES_MAX = 2 * MIB  # one message: an entry of 1 MiB, or 2,048 of 1 KiB
+INGEST_FRAME_ENTRIES_MAX = 2_048  # with names and keys at their longest they still fit one event
+INGEST_WINDOW_ENTRIES = 8_192  # taken and not acknowledged; 40,000 a second at a sync of 200 ms
+INGEST_WINDOW_BYTES = 8 * MIB  # of frames, likewise
+INGEST_WINDOW_FRAMES = 64  # likewise: 64 connections fill the inbox and no more
+INGEST_ROWS_MAX = 1_024  # runs in one acknowledgement frame: with long details under 512 KiB
+INGEST_DETAIL_CHARS_MAX = 200  # of one refusal: what a frame of refusals holds is bounded
+INGEST_MOLDS_MAX = 1_024  # pairs of stream and content type that a connection is quick with
+INGEST_ROOM_S = 0.005  # how soon a full inbox is asked again; two commits
+INGEST_CLOSE_S = 2.0  # how long a producer has for its half of the goodbye

@@ -1,12 +1,13 @@
 """What the node answers: the models that /openapi.json is generated from."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from quipu.api.bodies import Base64, Time
 from quipu.api.problems import ProblemBody
+from quipu.node.operations import OperationKind, OperationState
 
 Hex32 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 EntryIdText = Annotated[
@@ -277,3 +278,55 @@ class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     after: str = ""
     upto: str = ""
     reason: str = ""
+
+
+# --- admin ----------------------------------------------------------------------------------------
+class BackupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the copy goes: a name in `backups/` of the data directory; over the admin socket also
+    the absolute path of a directory that is empty or not there."""
+
+    target: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096, examples=["monday"])]
+
+
+class OperationBody(msgspec.Struct, frozen=True):
+    """Long work that was asked for. `done` of `total` are records, or bytes of a copy."""
+
+    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    kind: OperationKind
+    state: OperationState
+    phase: str
+    done: U64Text
+    total: U64Text
+    started: Time
+    ended: Time | None
+    result: dict[str, Any] | None
+    error: str
+
+
+class OperationList(msgspec.Struct, frozen=True):
+    """Those that run, and the last ones that have ended; the newest first."""
+
+    items: list[OperationBody]
+
+
+class KeyBody(msgspec.Struct, frozen=True):
+    """One key, as far as it may be shown. The same fingerprint: the same key."""
+
+    name: Literal["node", "cluster", "genesis", "tls", "tokens"]
+    file: str
+    mode: str
+    fingerprint: str
+    public: str
+
+
+class KeyList(msgspec.Struct, frozen=True):
+    """The keys that this node has."""
+
+    items: list[KeyBody]
+
+
+class Draining(msgspec.Struct, frozen=True):
+    """The node finishes what it has taken, and ends."""
+
+    draining: bool
+    pid: int

@@ -19,6 +19,7 @@ PATTERNS = {
     "/v1/entries/{id}": "^[0-9a-f]{64}:[0-9]{1,5}$",
     "/v1/events/{id}": "^[0-9a-f]{64}$",
     "/problems/{code}": "^[a-z-]+$",
+    "/v1/admin/operations/{id}": "^[0-9a-f]{16}$",
 }
 DESCRIBED = {
     "wait": "How long to wait, or for which state: a duration such as 30s, at most 120s.",
@@ -30,6 +31,10 @@ DESCRIBED = {
     "state": "read, or stored: held and not final yet.",
     "from": "now, start, or a cursor.",
     "events": "entries, status, or both with a comma.",
+    "signatures": "Check every signature, too.",
+    "for": "write: it takes entries; read: finality is possible; store: nothing wrong was found.",
+    "verbose": "Show also what holds.",
+    "content_type": "Of the entries that name none.",
     "author": "Node id, number or name of the member that wrote it.",
 }
 HEADERS = {

@@ -36,12 +36,15 @@ async def livez(call: Call) -> Response:
 
 
 async def readyz(call: Call) -> Response:
-    """This node takes entries; `for=read`: finality is possible."""
+    """This node takes entries; `for=read`: finality is possible; `for=store`: the last scrub found
+    nothing wrong."""
     query = call.query(ReadyQuery)
     health = call.ledger.health()
-    if query.purpose not in {None, "write", "read"}:
-        raise at(Code.INVALID_PARAMETER, "for", "is one of write, read")
-    checks = health.live + (health.read if query.purpose == "read" else health.ready)
+    purposes = {None: health.ready, "write": health.ready, "read": health.read}
+    purposes["store"] = health.store
+    if query.purpose not in purposes:
+        raise at(Code.INVALID_PARAMETER, "for", "is one of write, read, store")
+    checks = health.live + purposes[query.purpose]
     if call.face.draining:
         checks += (Check("draining", False, "the node is stopping"),)
     return _answer(call, checks, query.verbose)

@@ -10,11 +10,12 @@ from quipu.api.cursors import Cursor
 from quipu.api.models import EntryBody
 from quipu.api.shaping import Form, Shapes
 from quipu.ledger.entry import Entry, decode_entry
-from quipu.ledger.event import EventMeta, decode_body
+from quipu.ledger.event import EventMeta
 from quipu.ledger.words import HLC_SHIFT, Cord, EventId, NodeNo
 from quipu.node.service import EntryId, Ledger
 
 FEED_STEP = 64  # events asked of the store at a time
+ENTRIES_STEP = 64  # entries of one event
 
 
 class Filter(NamedTuple):
@@ -52,7 +53,8 @@ async def seek(ledger: Ledger, cursor: Cursor) -> None:
     """Puts a cursor of another node to where this feed first holds something that is new to it.
 
     From the end backwards, until all that is new has been passed: the way is as long as what is
-    still to be given, whatever the length of the feed.
+    still to be given, whatever the length of the feed. Where that is too far, pages skip what is
+    covered from the start on.
     """
     if not cursor.by_vector or cursor.number:
         return
@@ -62,7 +64,8 @@ async def seek(ledger: Ledger, cursor: Cursor) -> None:
         for row in ledger.frontier()
     )
     number = ledger.feed_number
-    while new > 0 and number > 0:
+    lowest = max(0, number - limits.SEEK_EVENTS_MAX)
+    while new > 0 and number > lowest:
         first = max(0, number - FEED_STEP)
         for place, identity in reversed(ledger.feed(first, number - first)):
             meta = ledger.meta(identity)
@@ -72,7 +75,7 @@ async def seek(ledger: Ledger, cursor: Cursor) -> None:
             if new <= 0:
                 break
         await asyncio.sleep(0)  # a long way takes many turns of the loop
-    cursor.number = number
+    cursor.number = 0 if new > 0 else number
 
 
 class Room:
@@ -149,7 +152,7 @@ class Pages:
         order = range(meta.entry_count)
         if cursor.downwards:
             order = order[::-1]
-        entries = self._entries(meta, len(order) - done)
+        entries = Reader(self.ledger, meta)
         before = cursor.number
         for given, index in enumerate(order[done:], done):
             if room.is_used_up():
@@ -173,22 +176,23 @@ class Pages:
                 page.cursors.append(at)
         return True
 
-    def _entries(self, meta: EventMeta, wanted: int) -> "Reader":
-        return Reader(self.ledger, meta, whole=wanted > 1)
-
 
 class Reader:
-    """Entries of one event: the body once where many are wanted, each alone where few are."""
+    """Entries of one event, read some at a time: a page seldom wants all of a large one."""
 
-    def __init__(self, ledger: Ledger, meta: EventMeta, whole: bool) -> None:
+    def __init__(self, ledger: Ledger, meta: EventMeta) -> None:
         self._ledger = ledger
         self._meta = meta
-        event = ledger.event(meta.id) if whole else None
-        self._body = None if event is None else decode_body(event.header, event.body)
+        self._first = 0
+        self._entries: list[bytes] = []
 
     def __call__(self, index: int) -> bytes:
-        if self._body is not None:
-            return self._body[index]
-        found = self._ledger.entry(self._meta.id, index)
-        assert found is not None
-        return found
+        place = index - self._first
+        if not 0 <= place < len(self._entries):
+            is_downwards = place == -1
+            self._first = max(0, index - ENTRIES_STEP + 1) if is_downwards else index
+            found = self._ledger.entries(self._meta.id, self._first, ENTRIES_STEP)
+            assert found is not None  # the feed names what is held
+            self._entries = found[1]
+            place = index - self._first
+        return self._entries[place]

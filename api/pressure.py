@@ -1,5 +1,11 @@
-"""How much is taken on at one time: refused before a body is read, counted until it is answered."""
+"""How much is taken on at one time: refused before a body is read, counted until it is answered.
 
+A burst is queued, up to what the node can hold. Where more than keeps the node busy goes on coming,
+a queue would only make all of them wait: then the rest is refused.
+"""
+
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quipu.api import limits
@@ -13,8 +19,12 @@ class Pressure:
 
     in_flight_max: int
     per_caller_max: int
+    standing_max: int = limits.IN_FLIGHT_STANDING_MAX
+    clock: Callable[[], float] = time.monotonic
     total: int = 0
     by_caller: dict[str, int] = field(default_factory=dict)
+    _met_s: float = -limits.CALM_S  # when there were last as many as `standing_max`
+    _since_s: float = 0.0  # when that began, with no calm in between
 
     def enter(self, caller: str) -> None:
         """One more; whoever has entered leaves."""
@@ -22,11 +32,20 @@ class Pressure:
         if own >= self.per_caller_max:
             detail = f"{own} requests of this caller are under way"
             raise Problem(Code.TOO_MANY_REQUESTS, detail, retry_after_s=limits.RETRY_AFTER_S)
-        if self.total >= self.in_flight_max:
+        if self.total >= self.in_flight_max or (
+            self.total >= self.standing_max and self._outlasts_a_burst()
+        ):
             detail = f"{self.total} requests are under way"
             raise Problem(Code.NODE_FULL, detail, retry_after_s=limits.RETRY_AFTER_S)
         self.by_caller[caller] = own + 1
         self.total += 1
+
+    def _outlasts_a_burst(self) -> bool:
+        now_s = self.clock()
+        if now_s - self._met_s > limits.CALM_S:
+            self._since_s = now_s
+        self._met_s = now_s
+        return now_s - self._since_s >= limits.BURST_S
 
     def leave(self, caller: str) -> None:
         self.total -= 1

@@ -1,7 +1,7 @@
 """GET /v1/entries, one entry, its status and its proof."""
 
 import time
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from quipu.api import limits
 from quipu.api.bodies import NDJSON, StreamName
-from quipu.api.calls import Call, Response
+from quipu.api.calls import Call, Reply, Response
 from quipu.api.codes import Code
 from quipu.api.cursors import Cursor, read_cursor
 from quipu.api.models import EntryBody, EntryPage
@@ -20,7 +20,8 @@ from quipu.api.times import NotATime, time_ms
 from quipu.api.tokens import ENTRIES_READ
 from quipu.api.unread import Walk, read_walk
 from quipu.api.writing import reached_state, waited_ms
-from quipu.ledger.entry import decode_entry, is_stream_name
+from quipu.ledger.entry import Entry, decode_entry, is_stream_name
+from quipu.ledger.event import EventMeta
 from quipu.ledger.words import NodeNo
 from quipu.node.service import EntryId, Ledger, Subscription
 
@@ -200,32 +201,43 @@ def _shaped(call: Call, identity: EntryId, form: Form) -> EntryBody:
 
 
 # --- one entry ------------------------------------------------------------------------------------
-def held_entry(call: Call) -> tuple[EntryId, bytes]:
+class Held(NamedTuple):
+    id: EntryId
+    meta: EventMeta
+    entry: Entry
+
+
+def held_entry(call: Call) -> Held:
     """The entry that the path names, where the caller may see it."""
     identity = read_entry_id(call.argument)
-    held = call.ledger.entry(identity.event, identity.index)
-    if held is not None:
+    found = call.ledger.entries(identity.event, identity.index, 1)
+    if found is not None and found[1]:
+        meta, entry = found[0], decode_entry(found[1][0])
         allowed = call.principal.streams(ENTRIES_READ)
-        if allowed is None or decode_entry(held).stream in allowed:
-            return identity, held
+        if allowed is None or entry.stream in allowed:
+            return Held(identity, meta, entry)
     raise Problem(Code.ENTRY_NOT_FOUND, entry_id=str(identity))
 
 
 async def entry(call: Call) -> Response:
-    identity, held = held_entry(call)
+    found = entry_reply(call)
+    tag = found.headers["ETag"]
+    if call.request.headers.get("If-None-Match") in {tag, "*"}:
+        return web.Response(status=304, headers=found.headers)
+    return found.response()
+
+
+def entry_reply(call: Call) -> Reply:
+    identity, meta, entry = held_entry(call)
     form = form_of(call)
     tag = f'"{identity}.{"m" if form.packed else "j"}"'
     headers = {"ETag": tag, "Cache-Control": FOR_EVER, "Vary": "Accept, Authorization"}
-    if call.request.headers.get("If-None-Match") in {tag, "*"}:
-        return web.Response(status=304, headers=headers)
-    meta = call.ledger.meta(identity.event)
-    assert meta is not None
-    return call.answer(call.face.shapes.entry(identity, meta, held, form), headers=headers)
+    return call.reply(call.face.shapes.opened(identity, meta, entry, form), headers=headers)
 
 
 async def status(call: Call) -> Response:
     query = call.query(StatusQuery)
-    identity, _ = held_entry(call)
+    identity = held_entry(call).id
     if query.wait is not None:
         await reached_state(call, identity.event, waited_ms(query.wait, "wait"))
     found = call.ledger.status(identity.event)
@@ -235,7 +247,7 @@ async def status(call: Call) -> Response:
 
 
 async def proof(call: Call) -> Response:
-    identity, _ = held_entry(call)
+    identity = held_entry(call).id
     bundle = call.ledger.proof(identity.event, identity.index)
     name = f"{identity.event.hex()[:16]}-{identity.index}.quipu"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}

@@ -6,7 +6,14 @@ from quipu.api import limits
 from quipu.api.codes import Code
 from quipu.api.problems import FieldError, Problem
 from quipu.ledger.refusals import Reason, Refused
-from quipu.node.service import Draining, NotTaken, OutcomeUnknown, Overloaded, StoreIsFull
+from quipu.node.service import (
+    Backlogged,
+    Draining,
+    NotTaken,
+    OutcomeUnknown,
+    Overloaded,
+    StoreIsFull,
+)
 from quipu.storage.store import StoreError
 
 FAULTS = (Refused, NotTaken, OutcomeUnknown, StoreError)
@@ -30,6 +37,8 @@ def as_problem(error: BaseException) -> Problem | None:
             errors = (FieldError("", detail),) if code is Code.INVALID_FIELD else ()
             retry = limits.RETRY_AFTER_S if code in _WAIT else 0
             return Problem(code, detail, errors, retry_after_s=retry)
+        case Backlogged(retry_after_s=seconds):
+            return Problem(Code.UNREAD_BACKLOG, str(error), retry_after_s=max(1, ceil(seconds)))
         case Overloaded(retry_after_s=seconds):
             return Problem(Code.NODE_FULL, str(error), retry_after_s=max(1, ceil(seconds)))
         case Draining():

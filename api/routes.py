@@ -6,12 +6,15 @@ from quipu.api.calls import Endpoint
 from quipu.api.codes import Code
 from quipu.api.problems import Problem, problem
 
-PLACES = (3, 2)  # where a path may vary, the leading slash counted: /v1/entries/{id}/status
+# Where a path may vary, the leading slash counted: /v1/entries/{id}, /problems/{code},
+# /v1/admin/operations/{id}.
+PLACES = (3, 2, 4)
 
 
 class Routes:
-    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
+    def __init__(self, endpoints: Iterable[Endpoint], is_private: bool = False) -> None:
         self.endpoints = tuple(endpoints)
+        self.is_private = is_private  # whoever gets here may do everything
         self._exact: dict[str, dict[str, Endpoint]] = {}
         self._varying: dict[tuple[str, ...], dict[str, Endpoint]] = {}
         for endpoint in self.endpoints:

@@ -18,11 +18,14 @@ from aiohttp import web
 from quipu.api import limits
 from quipu.api.connections import Door
 from quipu.api.counters import Counters
+from quipu.api.express import Express, ExpressConnection
 from quipu.api.face import Face
 from quipu.api.openapi import document
 from quipu.api.routes import Routes
 from quipu.api.settings import PublicWithoutAuth, Settings
-from quipu.api.table import API, OPS
+from quipu.api.sockets import PrivateSite
+from quipu.api.table import ADMIN, API, OPS
+from quipu.node.administration import Administration
 from quipu.node.service import Ledger
 
 __all__ = ["PublicWithoutAuth", "Running", "Settings", "serve"]
@@ -39,10 +42,16 @@ class Running:
     face: Face
     url: str
     ops_url: str | None
-    _runners: list[web.ServerRunner]
-    _sites: list[web.TCPSite]
+    _listeners: "Listeners"
     watch: "asyncio.Task[None] | None" = None
     _stopped: bool = field(default=False)
+
+    def abort(self) -> None:
+        """As when the process ends by force: connections break, and nobody is told why."""
+        for runner in self._listeners.runners:
+            for connection in runner.server.connections if runner.server is not None else ():
+                if connection.transport is not None:
+                    connection.transport.abort()
 
     async def stop(self, drain_s: float = limits.DRAIN_S) -> None:
         """Takes nothing new, says goodbye to streams, finishes what is under way."""
@@ -52,47 +61,79 @@ class Running:
         self.face.close()
         if self.watch is not None:
             self.watch.cancel()
-        for site in self._sites:
+        for site in self._listeners.sites:
             await site.stop()
         await self.face.drained(drain_s)
-        for runner in self._runners:
+        await self._listeners.close()
+
+
+@dataclass(slots=True)
+class Listeners:
+    """Each opened in turn; whoever meets an error closes all of them."""
+
+    face: Face
+    settings: Settings
+    context: ssl.SSLContext | None
+    runners: list[web.ServerRunner] = field(default_factory=list)
+    sites: list[web.BaseSite] = field(default_factory=list)
+
+    async def open(self, routes: Routes, counters: Counters, host: str, port: int) -> str:
+        """Its URL."""
+        runner = await self._door(routes, counters)
+        await self._start(
+            web.TCPSite(runner, host, port, backlog=limits.BACKLOG, ssl_context=self.context)
+        )
+        scheme = "http" if self.context is None else "https"
+        return f"{scheme}://{_shown(host)}:{runner.addresses[0][1]}"
+
+    async def open_private(self, path: Path) -> None:
+        routes = Routes(self.face.routes.endpoints, is_private=True)
+        await self._start(PrivateSite(await self._door(routes, Counters()), path))
+
+    async def close(self) -> None:
+        for runner in self.runners:
             await runner.cleanup()
 
+    async def _door(self, routes: Routes, counters: Counters) -> web.ServerRunner:
+        face = self.face
+        express = partial(ExpressConnection, Express(face)) if routes is face.routes else None
+        door = Door(partial(face.serve, routes), self.settings, counters, express)
+        runner = web.ServerRunner(door, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
+        await runner.setup()
+        self.runners.append(runner)
+        return runner
 
-async def serve(ledger: Ledger, settings: Settings) -> Running:
-    """Raises `PublicWithoutAuth`, `TokensUnusable`, `ssl.SSLError` or `OSError` (a port that is
-    taken), each before anything answers."""
+    async def _start(self, site: web.BaseSite) -> None:
+        await site.start()
+        self.sites.append(site)
+
+
+async def serve(
+    ledger: Ledger, settings: Settings, administration: Administration | None = None
+) -> Running:
+    """Without an administration there are no admin verbs. Raises `PublicWithoutAuth`,
+    `TokensUnusable`, `ssl.SSLError` or `OSError` (a port that is taken), each before anything
+    answers."""
     settings.refuse_public_without_auth()
-    face = Face.of(ledger, settings, Routes(API), msgspec.json.encode(document(API)))
+    listed = API if administration is None else API + ADMIN
+    face = Face.of(ledger, settings, Routes(listed), msgspec.json.encode(document(listed)))
+    face.administration = administration
     if face.tokens is not None:
         face.tokens.require()
     context = _tls(settings)
-    runners: list[web.ServerRunner] = []
-    sites: list[web.TCPSite] = []
-
-    async def listen(routes: Routes, counters: Counters, host: str, port: int) -> int:
-        door = Door(partial(face.serve, routes), settings, counters)
-        runner = web.ServerRunner(door, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
-        await runner.setup()
-        runners.append(runner)
-        site = web.TCPSite(runner, host, port, backlog=limits.BACKLOG, ssl_context=context)
-        await site.start()
-        sites.append(site)
-        found: int = runner.addresses[0][1]
-        return found
-
-    scheme = "http" if context is None else "https"
+    listeners = Listeners(face, settings, context)
     ops_url = None
     try:
+        if settings.admin_socket is not None and administration is not None:
+            await listeners.open_private(settings.admin_socket)
         if settings.ops_port is not None:
-            port = await listen(Routes(OPS), Counters(), settings.ops_host, settings.ops_port)
-            ops_url = f"{scheme}://{_shown(settings.ops_host)}:{port}"
-        port = await listen(face.routes, face.counters, settings.host, settings.port)
+            ops = Routes(OPS)
+            ops_url = await listeners.open(ops, Counters(), settings.ops_host, settings.ops_port)
+        url = await listeners.open(face.routes, face.counters, settings.host, settings.port)
     except BaseException:
-        for runner in runners:
-            await runner.cleanup()
+        await listeners.close()
         raise
-    running = Running(face, f"{scheme}://{_shown(settings.host)}:{port}", ops_url, runners, sites)
+    running = Running(face, url, ops_url, listeners)
     if context is not None:
         running.watch = asyncio.create_task(_reload(context, settings))
     return running
@@ -107,8 +148,15 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+    _load(context, settings)
     return context
+
+
+def _load(context: ssl.SSLContext, settings: Settings) -> None:
+    """Tried elsewhere first: a pair that does not match would leave the context without a key."""
+    assert settings.tls_certificate is not None
+    for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
+        one.load_cert_chain(settings.tls_certificate, settings.tls_key)
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:
@@ -128,8 +176,7 @@ async def _reload(context: ssl.SSLContext, settings: Settings) -> None:
             now = tuple(map(_stamp, files))
             if now == seen:
                 continue
-            assert settings.tls_certificate is not None
-            context.load_cert_chain(settings.tls_certificate, settings.tls_key)
+            _load(context, settings)
             seen = now
             log.info("the certificate was read again")
         except (OSError, ssl.SSLError) as error:

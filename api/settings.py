@@ -21,6 +21,7 @@ class Settings:
     port: int = 8470  # 0: any free one
     ops_host: str = "127.0.0.1"
     ops_port: int | None = 8472  # None: no such listener
+    admin_socket: Path | None = None  # None: no such listener
     tokens_file: Path | None = None  # None: nobody is asked for a token
     insecure: bool = False  # spelled out: a public address without tokens
     tls_certificate: Path | None = None

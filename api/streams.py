@@ -6,7 +6,7 @@ in the feed: GET /v1/entries with its `after` gives it again.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from quipu.api import limits
 from quipu.api.bodies import NDJSON, StreamName
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
+from quipu.api.connections import Connection
 from quipu.api.cursors import Cursor, read_cursor
 from quipu.api.face import Face
 from quipu.api.models import StreamItem
@@ -101,7 +102,7 @@ class _Told:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": kind})
         response.headers["X-Request-Id"] = self.call.request_id
         await response.prepare(self.call.request)
-        self._bound_what_is_unsent()
+        bound_what_is_unsent(self.call)
         news: Subscription | None = None
         with suppress(ConnectionError):
             if self.as_sse:
@@ -115,16 +116,6 @@ class _Told:
                 news.close()
         return response
 
-    def _bound_what_is_unsent(self) -> None:
-        """Else the kernel alone keeps megabytes for a reader that has gone to sleep."""
-        transport, most = self.call.request.transport, self.call.face.settings.stream_write_bytes
-        if transport is None:
-            return
-        transport.set_write_buffer_limits(high=most)
-        connected = transport.get_extra_info("socket")
-        if connected is not None:
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, most)
-
     async def _catch_up(self, response: web.StreamResponse, upto: int) -> None:
         """What is in the store already, page by page, as fast as the caller reads."""
         while self.cursor.number < upto and not self.call.face.draining:
@@ -132,7 +123,9 @@ class _Told:
             await self._write_page(response, page)
 
     async def _listen(self, response: web.StreamResponse, news: Subscription) -> None:
-        async for item in _with_heartbeats(news, self.call.face):
+        protocol = self.call.request.protocol
+        assert isinstance(protocol, Connection)
+        async for item in _with_heartbeats(news, self.call.face, protocol.gone()):
             match item:
                 case None:
                     beat = b": heartbeat\n\n" if self.as_sse else self._line(_HEARTBEAT)
@@ -190,25 +183,42 @@ class _Told:
         return f"event: {item.type}\n{cursor}data: ".encode() + msgspec.json.encode(shown) + b"\n\n"
 
 
+def bound_what_is_unsent(call: Call) -> None:
+    """Else the kernel alone keeps megabytes for a reader that has gone to sleep."""
+    transport, most = call.request.transport, call.face.settings.stream_write_bytes
+    if transport is None:
+        return
+    transport.set_write_buffer_limits(high=most)
+    connected = transport.get_extra_info("socket")
+    if connected is not None:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, most)
+
+
 _HEARTBEAT = StreamItem("heartbeat")
 News = EventStored | EventRead | Gap | Goodbye
 
 
-async def _with_heartbeats(news: Subscription, face: Face) -> AsyncIterator[News | None]:
-    """The news; None where nothing has come for so long that a sign of life is due."""
+async def _with_heartbeats(
+    news: Subscription, face: Face, gone: Coroutine[None, None, None]
+) -> AsyncIterator[News | None]:
+    """The news; None where nothing has come for so long that a sign of life is due. They end when
+    the caller is gone."""
     coming: asyncio.Future[News] | None = None
     closing = asyncio.ensure_future(face.closing.wait())
+    leaving = asyncio.ensure_future(gone)
     try:
         while True:
             if coming is None:
                 coming = asyncio.ensure_future(_following(news))
             seconds = face.settings.heartbeat_s
             done, _ = await asyncio.wait(
-                (coming, closing), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                (coming, closing, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 yield None
                 continue
+            if leaving in done:
+                return
             if closing in done:
                 yield Goodbye("the node is stopping")
                 return
@@ -220,6 +230,7 @@ async def _with_heartbeats(news: Subscription, face: Face) -> AsyncIterator[News
             yield item
     finally:
         closing.cancel()
+        leaving.cancel()
         if coming is not None:
             coming.cancel()
 

@@ -1,6 +1,7 @@
 """The endpoints of the node: one table for routes, scopes and documentation."""
 
 from quipu.api import cluster, documents, events, ops
+from quipu.api.admin_table import ADMIN
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint
 from quipu.api.codes import Code
@@ -16,6 +17,8 @@ from quipu.api.models import (
     SignedEventBody,
 )
 from quipu.api.tokens import CLUSTER_READ
+
+__all__ = ["ADMIN", "API", "OPS"]
 
 EVENT_CODES = (Code.INVALID_ID, Code.EVENT_NOT_FOUND)
 

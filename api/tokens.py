@@ -96,6 +96,11 @@ def checked_scope(scope: str) -> str:
     return scope
 
 
+def is_token_name(text: str) -> bool:
+    """Letters, digits and . _ @ -, and no dot at its start."""
+    return _NAME.match(text) is not None
+
+
 def read_tokens(path: Path) -> list[TokenRecord]:
     try:
         with path.open("rb") as file:
@@ -135,7 +140,7 @@ def write_tokens(path: Path, records: Iterable[TokenRecord]) -> None:
 def new_token(path: Path, name: str, scopes: Iterable[str], expires_ms: int | None = None) -> str:
     """Adds a token to the file and gives its text, which is kept nowhere else."""
     records = read_tokens(path) if path.exists() else []
-    if _NAME.match(name) is None:
+    if not is_token_name(name):
         raise WrongToken(f"{name!r} is no name of a token: letters, digits and . _ @ - are")
     if any(record.name == name for record in records):
         raise WrongToken(f"there is a token {name!r} already: revoke it first")

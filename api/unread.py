@@ -55,7 +55,7 @@ class Walk:
                 return page
             first = self.given if self.mark is not None and self.mark.id == meta.id else 0
             wanted = range(first, meta.entry_count if pages.filter.wants_event(meta) else first)
-            entries = Reader(pages.ledger, meta, whole=len(wanted) > 1)
+            entries = Reader(pages.ledger, meta)
             for index in wanted:
                 if room.is_used_up():
                     page.more = True

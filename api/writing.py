@@ -1,21 +1,23 @@
 """POST /v1/entries and /v1/entries:validate."""
 
+import asyncio
+
 import msgspec
-from aiohttp import web
 
 from quipu.api import limits
-from quipu.api.bodies import Defaults, Shaped, StreamName, read_entry
-from quipu.api.calls import Call, Response
+from quipu.api.bodies import JSON, Defaults, Shaped, StreamName, read_entry
+from quipu.api.calls import Call, Reply, Response
 from quipu.api.codes import Code
-from quipu.api.idempotency import Outcome
+from quipu.api.idempotency import Outcome, outcome_of
 from quipu.api.models import Receipt, State, Verdict
+from quipu.api.plain import plain_entry
 from quipu.api.problems import Problem, at
 from quipu.api.shaping import media_type, state
 from quipu.api.times import NotADuration, duration_ms, duration_text, hlc_text
 from quipu.api.tokens import ENTRIES_WRITE
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.words import EventId
-from quipu.node.service import EventState
+from quipu.node.service import EventState, Stored
 
 _KEY = "Idempotency-Key"
 
@@ -72,16 +74,33 @@ async def submit(call: Call) -> Response:
     bytes_max = call.face.settings.body_bytes_max
     with call.face.admitted(call, bytes_max):
         body = await call.read_body(bytes_max)
-        shaped = read_entry(body, call.body_type, defaults)
-        check_stream(call, shaped.entry.stream)
-        outcome = await call.face.keys.submit_one(shaped)
-    reached: State = "stored"
+        outcome = outcome_of(await begin(call, body, defaults))
     if wanted == "read":
         reached = await reached_state(call, outcome.id.event, timeout_ms)
-    elif outcome.duplicate:
+        return _receipt(call, outcome, 201 if reached == "read" else 202, reached).response()
+    return stored_receipt(call, outcome).response()
+
+
+def begin(
+    call: Call, body: bytes, defaults: Defaults
+) -> "asyncio.Future[Stored] | asyncio.Future[Outcome]":
+    """One entry on its way to the disk."""
+    if call.body_type == JSON:
+        plain = plain_entry(body, defaults, call.principal)
+        if plain is not None:
+            return asyncio.ensure_future(call.ledger.submit((plain,)))
+    shaped = read_entry(body, call.body_type, defaults)
+    check_stream(call, shaped.entry.stream)
+    return call.face.keys.begin(shaped)
+
+
+def stored_receipt(call: Call, outcome: Outcome) -> Reply:
+    """For a caller who waits for no more than that."""
+    reached: State = "stored"
+    if outcome.duplicate:
         status = call.ledger.status(outcome.id.event)
         reached = "stored" if status is None else state(status)
-    return _receipt(call, outcome, wanted, reached)
+    return _receipt(call, outcome, 201, reached)
 
 
 async def reached_state(call: Call, event: EventId, timeout_ms: int) -> State:
@@ -97,11 +116,11 @@ async def reached_state(call: Call, event: EventId, timeout_ms: int) -> State:
     return "stored" if status is None else state(status)
 
 
-def _receipt(call: Call, outcome: Outcome, wanted: State, reached: State) -> web.Response:
+def _receipt(call: Call, outcome: Outcome, status: int, reached: State) -> Reply:
     identity = str(outcome.id)
-    status = 202 if wanted == "read" and reached != "read" else 200 if outcome.duplicate else 201
+    status = 200 if status == 201 and outcome.duplicate else status
     receipt = Receipt(identity, reached, outcome.duplicate, hlc_text(outcome.hlc))
-    return call.answer(receipt, status, {"Location": f"/v1/entries/{identity}"})
+    return call.reply(receipt, status, {"Location": f"/v1/entries/{identity}"})
 
 
 async def validate(call: Call) -> Response:

@@ -252,7 +252,7 @@ class Generator:
         now_s, sample = time.perf_counter(), self.sample
         is_accepted = line.status < 300
         sample.accepted_all += is_accepted
-        if line.meant_s >= self.counts_from_s:
+        if line.sent_s >= self.counts_from_s:
             sample.statuses[line.status] = sample.statuses.get(line.status, 0) + 1
             if is_accepted:
                 sample.accepted_s.append(now_s - line.meant_s)

@@ -6,6 +6,8 @@ only then carries out the `Spoken` ones. `SendEarly` alone may go before the com
 
 from dataclasses import dataclass
 
+import msgspec
+
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.history import BranchRecord
@@ -80,8 +82,7 @@ class SendEarly:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class EntriesStored:
+class EntriesStored(msgspec.Struct, frozen=True, gc=False):
     """Notice: the entries of a submission are durable, from this index of this event on."""
 
     ticket: Ticket

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from quipu.ledger.words import NodeId, Ticket
 
 
-@dataclass(frozen=True, slots=True)
-class EntriesSubmitted:
-    """Canonical bytes of entries that become part of one event, together and in order."""
+class EntriesSubmitted(msgspec.Struct, frozen=True, gc=False):
+    """Canonical bytes of entries that become part of one event, together and in order. One for
+    each request of an app: a struct is made in 0.1 us, a frozen dataclass in 0.7."""
 
     ticket: Ticket
     entries: tuple[bytes, ...]

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import resource
 import shutil
 import socket
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quipu.node import data_directory as places
-from quipu.node import founding, limits, secret_files
+from quipu.node import founding, limits, open_files, secret_files
 from quipu.node.exits import CannotStart
 from quipu.node.settings import Address, Settings
 from quipu.storage.counting import read_stats
@@ -38,6 +39,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _directory(path)
     yield _room(path)
     yield _sync(path)
+    yield _socket(settings.admin_socket)
+    yield _open_files(settings)
     is_running = holder_of(path) is not None
     for name, address in (("API", settings.api.listen), ("OPS", settings.ops.listen)):
         yield _port(name, address, is_running)
@@ -110,7 +113,7 @@ def _store(path: Path) -> Finding:
     except StoreLocked:
         return Finding("store", True, "in use")
     except (StoreError, OSError) as error:
-        step = "`python -m quipu.storage verify` says more; restore a backup."
+        step = "`quipu store verify` says more; restore a backup."
         return Finding("store", False, str(error), step)
     size = stats.file_bytes / limits.MIB
     return Finding("store", True, f"{stats.events:,} events, {stats.feed:,} Read, {size:,.1f} MiB")
@@ -145,6 +148,27 @@ def _sync(path: Path) -> Finding:
     is_fine = middle < limits.SYNC_SLOW_S
     return Finding(
         "sync", is_fine, f"fdatasync takes {middle * 1e3:.1f} ms", "A faster disk helps."
+    )
+
+
+def _socket(path: Path) -> Finding:
+    size = len(os.fsencode(path))
+    return Finding(
+        "admin socket",
+        size <= limits.SOCKET_PATH_BYTES_MAX,
+        f"{path}, {size} bytes",
+        f"{limits.SOCKET_PATH_BYTES_MAX} fit: --set admin.socket=/run/quipu/admin.sock",
+    )
+
+
+def _open_files(settings: Settings) -> Finding:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = open_files.needed(settings)
+    return Finding(
+        "open files",
+        hard == resource.RLIM_INFINITY or hard >= needed,
+        f"{'any number' if hard == resource.RLIM_INFINITY else hard} allowed, {needed} needed",
+        "Raise the hard limit (LimitNOFILE= of the unit), or lower api.connections_max.",
     )
 
 

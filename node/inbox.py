@@ -8,7 +8,7 @@ from types import TracebackType
 from quipu.ledger.inputs import EntriesSubmitted, Input
 from quipu.ledger.words import Ticket
 from quipu.node import limits
-from quipu.node.service import Draining, Overloaded, Stored, StoreIsFull
+from quipu.node.service import Backlogged, Draining, Overloaded, Stored, StoreIsFull
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Inbox:
             raise StoreIsFull("no room on the disk")
         if self.is_backlogged():
             self.refused()
-            raise Overloaded(limits.BACKLOG_RETRY_AFTER_S, "too much waits to become Read")
+            raise Backlogged(limits.BACKLOG_RETRY_AFTER_S, "too much waits to become Read")
 
     def submit(self, entries: Sequence[bytes]) -> asyncio.Future[Stored]:
         self.check()

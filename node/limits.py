@@ -14,6 +14,7 @@ BACKLOG_RETRY_AFTER_S = 5.0  # said while too much waits to become Read: peers n
 # --- the turn ------------------------------------------------------------------------------------
 TURN_LATE_S = 5.0  # a commit under way for longer: the writer counts as stuck, livez fails
 GIL_SWITCH_S = 0.0005  # how long the writer waits for a busy loop: 5 ms cost 15 % of the rate
+GC_THRESHOLDS = (20_000, 10, 100)  # allocations, then rounds: a request leaves no cycles behind
 FULL_PROBE_INTERVAL_S = 1.0  # how often a full disk is asked whether there is room again
 FULL_PROBE_BYTES = 16 * MIB  # room for the largest turn; less than that is still full
 REBUILDS_PER_MINUTE_MAX = 10  # more failed turns than that: the node stops and says why
@@ -37,6 +38,19 @@ ANCESTORS_MAX = 10_000  # one answer; 1 ms a hundred
 # --- measuring -----------------------------------------------------------------------------------
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.25, 1.0)
 STEP_SECONDS_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
+
+# --- operations ----------------------------------------------------------------------------------
+OPERATIONS_KEPT_MAX = 100  # of those that have ended; a screen or two, 1 MiB at the most
+WORK_LINE_BYTES_MAX = 1 * MIB  # one line of a process that works for the node: 100 findings
+SCRUB_START_DELAY_S = 60.0  # after a start the node has other things to do
+SCRUB_RETRY_S = 3_600.0  # after a scrub that could not be done
+SCRUB_FILE_BYTES_MAX = 64 * KIB  # the note of the last scrub
+REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every finding that people read
+
+# --- open files ----------------------------------------------------------------------------------
+CONNECTIONS_WAITING_MAX = 4_096  # accepted and not read, as many as the API keeps
+SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end mark
+OWN_FILES_MAX = 256  # the store, keys, logs, pipes of operations, idle OPS and admin connections
 
 # --- files ---------------------------------------------------------------------------------------
 KEY_FILE_BYTES_MAX = 256  # one line

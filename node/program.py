@@ -15,6 +15,7 @@ from typing import Protocol
 
 from quipu.ledger.words import Now
 from quipu.node import limits
+from quipu.node.administration import HOUR_S, Administration
 from quipu.node.data_directory import (
     PEERS_FILE,
     DataDirectory,
@@ -32,19 +33,22 @@ from quipu.node.founding import (
 from quipu.node.inbox import Inbox
 from quipu.node.invitation import read_invitation
 from quipu.node.joining import check_advertised, join_network
+from quipu.node.key_list import KeyRow, key_rows
 from quipu.node.logs import Log
 from quipu.node.machine import Machine, OpenStore, Surroundings
 from quipu.node.measures import Measures
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
+from quipu.node.operations import Operations
 from quipu.node.running import RunningLedger
-from quipu.node.service import Draining, Ledger
+from quipu.node.service import Draining
 from quipu.node.settings import Settings
+from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
-from quipu.storage.environment import StoreDamaged, has_room
+from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
-from quipu.storage.ownership import StoreForeign
+from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
 
 NS_PER_MS = 1_000_000
@@ -58,11 +62,12 @@ class Faces(Protocol):
         """No new connection; streams are said goodbye to; what is under way is finished."""
 
 
-StartFaces = Callable[[Ledger, Settings, Log], Awaitable[Faces]]
-
-
 def clock() -> Now:
-    return Now(time.time_ns() // NS_PER_MS, time.monotonic_ns() // NS_PER_MS)
+    return Now(wall_ms(), time.monotonic_ns() // NS_PER_MS)
+
+
+def wall_ms() -> int:
+    return time.time_ns() // NS_PER_MS
 
 
 def first_start(settings: Settings) -> FirstStart:
@@ -88,6 +93,7 @@ class Node:
     settings: Settings
     directory: DataDirectory
     ledger: RunningLedger
+    administration: Administration
     log: Log
     stopping: asyncio.Event
     failure: str = ""
@@ -107,6 +113,7 @@ class Node:
         ledger.inbox.is_draining = True
         passing("drain.begun")
         ledger.end_waiting("draining")
+        await self.administration.close()
         try:
             async with asyncio.timeout(limits.DRAIN_S):
                 await ledger.turns.idle()
@@ -155,13 +162,37 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
         writer,
         Newsroom(),
         measures,
+        Soundness.of(directory.path, wall_ms),
         time.monotonic,
         network,
     )
-    node = Node(settings, directory, ledger, log, asyncio.Event())
+    stopping = asyncio.Event()
+    administration = _administration(settings, directory, ledger, log)
+    node = Node(settings, directory, ledger, administration, log, stopping)
     _connect(node)
     turns.wake()
     return node
+
+
+def _administration(
+    settings: Settings, directory: DataDirectory, ledger: RunningLedger, log: Log
+) -> Administration:
+    def keys() -> list[KeyRow]:
+        secret = directory.cluster_secret
+        return key_rows(settings, directory.key.node_id, secret, directory.cluster_id)
+
+    def forget_dead_readers() -> None:
+        ledger.machine.store.forget_dead_readers()  # the store may be another by then
+
+    return Administration(
+        directory.path,
+        keys,
+        lambda: None,
+        forget_dead_readers,
+        Operations(wall_ms, log),
+        ledger.soundness,
+        log,
+    )
 
 
 def _connect(node: Node) -> None:
@@ -180,6 +211,7 @@ def _connect(node: Node) -> None:
     ledger.inbox.wake = ledger.turns.wake
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.refused = count_overload
+    node.administration.drain = lambda: node.ask_stop("asked to drain")
 
     def epoch_opened() -> None:
         network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
@@ -241,10 +273,16 @@ def _explained() -> Iterator[None]:
         raise DirectoryTaken(
             str(error), "Put back the store that belongs to these keys."
         ) from error
+    except StoreLocked as error:
+        raise DirectoryTaken(str(error), "End that process, or name another --data-dir.") from error
+    except (FormatTooNew, FormatTooOld) as error:
+        raise StoreUnusable(
+            str(error), "Start the program that wrote it: a newer or an older version of this one."
+        ) from error
     except (StoreDamaged, StoreCorrupt) as error:
         raise StoreUnusable(
             f"the store is damaged: {error}",
-            "Look with `python -m quipu.storage verify`; restore a backup in its place.",
+            "Look with `quipu store verify`; `quipu store restore` puts a backup in its place.",
         ) from error
     except StoreFull as error:
         raise StoreUnusable(
@@ -265,6 +303,9 @@ async def opened(settings: Settings, log: Log) -> AsyncIterator[Node]:
         node.close()
 
 
+StartFaces = Callable[[Node], Awaitable[Faces]]
+
+
 async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
     """Until SIGTERM or SIGINT. Raises `CannotStart`."""
     loop = asyncio.get_running_loop()
@@ -276,7 +317,8 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         node.ledger.endpoint = join_network(
             settings, node.directory, node.ledger.machine.view, node.ledger.network
         )
-        faces = await start_faces(node.ledger, settings, log)
+        faces = await start_faces(node)
+        node.administration.scrub_every(settings.store.scrub_interval_h * HOUR_S)
         await node.stopping.wait()
     finally:
         watchdog = loop.call_later(limits.STOP_S, _stop_hard, log)

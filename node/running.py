@@ -32,10 +32,12 @@ from quipu.node.service import (
     MemberRow,
     Metrics,
     News,
+    NotTaken,
     Overloaded,
     Stored,
     Subscription,
 )
+from quipu.node.soundness import Soundness
 from quipu.node.turns import Turns
 from quipu.node.writer import Writer
 from quipu.p2p.effects import QueryEnded
@@ -54,6 +56,7 @@ class RunningLedger:
     writer: Writer
     newsroom: Newsroom
     measures: Measures
+    soundness: Soundness
     monotonic_s: Callable[[], float]
     network: Network
     endpoint: Endpoint | None = None  # where peers reach this node
@@ -95,8 +98,13 @@ class RunningLedger:
     def admit(self, body_bytes: int) -> AbstractContextManager[None]:
         return self.inbox.admit(body_bytes)
 
-    async def submit(self, entries: Sequence[bytes]) -> Stored:
-        return await self.inbox.submit(entries)
+    def submit(self, entries: Sequence[bytes]) -> asyncio.Future[Stored]:
+        try:
+            return self.inbox.submit(entries)
+        except NotTaken as refused:
+            answer: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
+            answer.set_exception(refused)
+            return answer
 
     def check(self, entries: Sequence[bytes]) -> None:
         self.inbox.check()
@@ -149,6 +157,11 @@ class RunningLedger:
 
     def entry(self, event_id: EventId, index: int) -> bytes | None:
         return self.machine.store.entry(event_id, index)
+
+    def entries(
+        self, event_id: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        return self.machine.store.entries(event_id, first, count)
 
     def meta(self, event_id: EventId) -> EventMeta | None:
         return self.machine.store.meta(event_id)
@@ -276,6 +289,7 @@ class RunningLedger:
                 Check("signing", core.recovery.may_sign),
                 self._quorum(),
             ),
+            store=self.soundness.checks(),
         )
 
     def _quorum(self) -> Check:
@@ -287,7 +301,11 @@ class RunningLedger:
     def metrics(self) -> Metrics:
         stats, measures = self.machine.store.stats(), self.measures
         return Metrics(
-            counters=measures.counters(),
+            counters={
+                **measures.counters(),
+                "scrubs_total": self.soundness.scrubs,
+                "scrub_failures_total": self.soundness.failures,
+            },
             gauges={
                 "feed_number": self.feed_number,
                 "epoch": self.epoch.number,
@@ -305,6 +323,8 @@ class RunningLedger:
                 "store_file_bytes": stats.file_bytes,
                 "store_full": int(self.inbox.is_full),
                 "draining": int(self.inbox.is_draining),
+                "scrub_findings": self.soundness.found,
+                "scrub_ended_seconds": (self.soundness.ended_ms or 0) / 1_000,
             },
             histograms={
                 "commit_seconds": cumulative(measures.commit_seconds),

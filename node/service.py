@@ -5,11 +5,13 @@ has been committed: nothing that the core has decided and the disk does not hold
 Reads are short (LMDB, microseconds); none of them waits.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
@@ -19,8 +21,7 @@ from quipu.p2p.effects import QueryEnded
 from quipu.p2p.words import Endpoint, PeerView
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class EntryId:
+class EntryId(msgspec.Struct, frozen=True, order=True, gc=False):
     """Public form: `<event id hex>:<index>`."""
 
     event: EventId
@@ -30,8 +31,7 @@ class EntryId:
         return f"{self.event.hex()}:{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """Where a submission lies, durably: its entries are `index`, `index + 1` … of the event."""
 
     event_id: EventId
@@ -54,11 +54,15 @@ class NotTaken(Exception):
 
 
 class Overloaded(NotTaken):
-    """The inbox is full, or too much of this node's own waits to become Read."""
+    """The inbox is full: soon there is room."""
 
     def __init__(self, retry_after_s: float, what: str) -> None:
         super().__init__(what)
         self.retry_after_s = retry_after_s
+
+
+class Backlogged(Overloaded):
+    """Too much of this node's own waits to become Read: the others have to confirm it first."""
 
 
 class Draining(NotTaken):
@@ -223,6 +227,7 @@ class Health:
     live: tuple[Check, ...]  # the loop turns and the writer answers
     ready: tuple[Check, ...]  # this node takes entries
     read: tuple[Check, ...]  # finality is possible
+    store: tuple[Check, ...] = ()  # what is stored is what was written, as far as was looked
 
     @property
     def is_live(self) -> bool:
@@ -291,7 +296,7 @@ class Ledger(Protocol):
         room for that many bytes until the context is left:
         `with ledger.admit(length): body = await …; stored = await ledger.submit(…)`."""
 
-    async def submit(self, entries: Sequence[bytes]) -> Stored:
+    def submit(self, entries: Sequence[bytes]) -> Awaitable[Stored]:
         """Canonical bytes of entries that become part of one event, together and in order.
 
         Returns when they are durable. Raises `Refused` (of `quipu.ledger.refusals`: bad-entry,
@@ -316,6 +321,11 @@ class Ledger(Protocol):
 
     def entry(self, event_id: EventId, index: int) -> bytes | None:
         """The canonical bytes of one entry, checked against its leaf."""
+
+    def entries(
+        self, event_id: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        """The place of an event, and those of so many of its entries that there are."""
 
     def meta(self, event_id: EventId) -> EventMeta | None: ...
 

@@ -117,6 +117,16 @@ class StoreSettings:
     writer: Literal["thread", "inline"] = setting(
         "thread", "thread: collect the next turn while one is synced; inline: for measuring"
     )
+    scrub_interval_h: int = setting(
+        24, "hours between two checks of everything that is stored; 0: never by itself"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdminSettings:
+    socket: Path | None = setting(
+        None, "Unix socket of the admin verbs; none: admin.sock in the data directory"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +137,8 @@ class Settings:
     ops: OpsSettings = field(default_factory=OpsSettings)
     log: LogSettings = field(default_factory=LogSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
+    admin: AdminSettings = field(default_factory=AdminSettings)
+
+    @property
+    def admin_socket(self) -> Path:
+        return self.admin.socket or self.node.data_dir.absolute() / "admin.sock"

@@ -1,20 +1,28 @@
-"""Copies of a store that is being written, and what to do with one whose structure is broken."""
+"""Copies of a store that is being written, and what to do with one whose structure is broken.
+
+LMDB opens a file once a process and moves its map when it grows: a copy is made by a process that
+does not have the store open.
+"""
 
 import fcntl
 import os
 import shutil
-import subprocess
-import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from struct import Struct
+from threading import Event, Thread
+from typing import Any
 
 import lmdb
 
 from quipu.storage import environment, limits, ownership, records
-from quipu.storage.environment import DATA_FILE, OWNER_FILE, StoreLocked, StoreMissing
+from quipu.storage.environment import DATA_FILE, DATA_MODE, OWNER_FILE, StoreLocked, StoreMissing
+from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import StoreError
+from quipu.storage.verification import Report
 
 COPIED = b"copied"
 _MILLISECONDS = Struct(">Q")
@@ -24,29 +32,25 @@ class BackupFailed(StoreError):
     """There is no copy: the target is not empty, or copying ended with an error."""
 
 
-def backup_beside(source: Path, target: Path) -> None:
-    """For the process that has the store open. LMDB opens a file once a process and moves its map
-    when it grows, so the copy is made by another process, which only reads."""
-    command = [sys.executable, "-m", "quipu.storage", "backup", str(source), str(target)]
-    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(  # noqa: S603 - our own interpreter, our own module
-        command, env=paths, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise BackupFailed(done.stderr.strip() or f"exit {done.returncode}")
-
-
-def copy_store(source: Path, target: Path) -> None:
-    """A copy of the last commit, there whole or not at all. Whoever starts from it is recovering:
-    what its key signed after the copy was taken is not in it."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BackupFailed(f"{target} is there already")
-    partial = target.with_name(target.name + ".partial")
+def copy_store(
+    source: Path,
+    target: Path,
+    report: Report = lambda progress: None,
+    also: Sequence[Path] = (),
+) -> dict[str, Any]:
+    """A copy of the last commit, there whole or not at all, with the files `also` beside it.
+    Whoever starts from it is recovering: what its key signed after the copy was taken is not in
+    it."""
+    refuse_taken(target)
+    partial = partial_of(target)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(mode=0o700, parents=True)
-        _copy_pages(source, partial)
+        _copy_pages(source, partial, report)
         _mark(partial)
+        for file in also:
+            _copy_file(file, partial / file.name)
+        size = sum(item.stat().st_size for item in partial.iterdir())
         environment.sync_directory(partial)
         partial.rename(target)
         environment.sync_directory(target.parent)
@@ -54,20 +58,62 @@ def copy_store(source: Path, target: Path) -> None:
         raise BackupFailed(f"{target}: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    return {"target": str(target), "bytes": size}
 
 
-def _copy_pages(source: Path, partial: Path) -> None:
+def refuse_taken(target: Path) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BackupFailed(f"{target} is there already")
+
+
+def partial_of(target: Path) -> Path:
+    """Where a copy grows; whoever kills one clears it away."""
+    return target.with_name(target.name + ".partial")
+
+
+def _copy_file(file: Path, target: Path) -> None:
+    shutil.copy(file, target)
+    fd = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _copy_pages(source: Path, partial: Path, report: Report) -> None:
     env = environment.open_readonly(source)
     try:
-        try:
-            env.copy(str(partial), compact=True)
-        except lmdb.IncompatibleError:  # a page has leaked; only the plain copy takes it along
-            (partial / DATA_FILE).unlink(missing_ok=True)
-            env.copy(str(partial))
+        total = (source / DATA_FILE).stat().st_size
+        with growing(partial / DATA_FILE, total, report):
+            try:
+                env.copy(str(partial), compact=True)
+            except lmdb.IncompatibleError:  # a page has leaked; only the plain copy takes it along
+                (partial / DATA_FILE).unlink(missing_ok=True)
+                env.copy(str(partial))
+        (partial / DATA_FILE).chmod(DATA_MODE)
     except lmdb.Error as error:
         raise BackupFailed(f"{source}: {error}") from error
     finally:
         env.close()
+
+
+@contextmanager
+def growing(file: Path, total: int, report: Report) -> Iterator[None]:
+    """LMDB copies in one call and says nothing meanwhile: its file does."""
+    ended = Event()
+
+    def watch() -> None:
+        while not ended.wait(limits.REPORT_INTERVAL_S):
+            size = file.stat().st_size if file.exists() else 0
+            report(ScrubProgress("copy", min(size, total), total))
+
+    watching = Thread(target=watch, name="quipu-copy", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
 
 
 def _mark(partial: Path) -> None:
@@ -94,13 +140,13 @@ def _mark(partial: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Moves a store with a broken structure out of the way and says where it lies now. Nothing is
-    ever deleted. The caller begins a new one there, as recovering."""
+    """Moves a store that is broken, or replaced, out of the way and says where it lies now. Nothing
+    is ever deleted. The caller begins a new one there, as recovering."""
     lock = os.open(path / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for number in range(1, limits.SET_ASIDE_MAX + 1):
-            aside = path.with_name(f"{path.name}.damaged-{number}")
+            aside = path.with_name(f"{path.name}.aside-{number}")
             if not aside.exists():
                 path.rename(aside)
                 environment.sync_directory(path.parent)
@@ -109,4 +155,4 @@ def set_aside(path: Path) -> Path:
         raise StoreLocked(f"{path} is open") from error
     finally:
         os.close(lock)
-    raise StoreError(f"{limits.SET_ASIDE_MAX} damaged stores lie beside {path}")
+    raise StoreError(f"{limits.SET_ASIDE_MAX} stores lie beside {path}")

@@ -27,6 +27,7 @@ from quipu.storage.store import (
 )
 
 DATA_FILE = "data.mdb"
+DATA_MODE = 0o600
 LOCK_FILE = "lock.mdb"  # of LMDB; made anew whenever it is missing
 OWNER_FILE = "owner.lock"
 PROBE_FILE = "room.probe"
@@ -223,7 +224,7 @@ def open_environment(path: Path, map_bytes: int, *, readonly: bool = False) -> l
             map_size=map_bytes,
             readonly=readonly,
             create=not readonly,
-            mode=0o600,
+            mode=DATA_MODE,
             max_dbs=limits.TABLES_MAX,
             sync=True,
             metasync=True,

@@ -20,5 +20,10 @@ SCRUB_SLICE_RECORDS = 64  # one slice of checking is a few milliseconds of the l
 SCRUB_SLICE_BYTES = 1 * MIB  # or one event, if that is larger
 SCRUB_FINDINGS_MAX = 1_000  # more are counted; a broken disk must not fill the memory
 
+# --- long work, in a process of its own ----------------------------------------------------------
+REPORT_INTERVAL_S = 0.2  # how often it says how far it is; for people who look at a bar
+FINDINGS_SAID_MAX = 100  # of one check in one answer; the others are counted
+BESIDE_NICE = 10  # the node's own work comes first
+
 # --- files ---------------------------------------------------------------------------------------
 SET_ASIDE_MAX = 1_000  # damaged environments kept beside each other

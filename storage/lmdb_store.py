@@ -16,9 +16,8 @@ from quipu.ledger import signing
 from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
-from quipu.ledger.words import EventId, InvNumber, NodeNo, Seq, Slot
+from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
 from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
-from quipu.storage.backup import backup_beside
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
     ReadTxn,
@@ -207,6 +206,13 @@ class LmdbStore:
             stored = self._stored(txn, identity)
             return None if stored is None else stored.entry(index)
 
+    def entries(
+        self, identity: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        with self._snapshot as txn:
+            stored = self._stored(txn, identity)
+            return None if stored is None else (stored.meta(), stored.entries(first, count))
+
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         scope = keyed.scope_hash(submitter, stream, key)
         found: list[tuple[EventId, int]] = []
@@ -247,6 +253,14 @@ class LmdbStore:
         with self._snapshot as txn:
             value = txn.get(key, db=self._tables.invs)
             return None if value is None else records.unguarded("invs", key, value)
+
+    def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
+        if not keys.fits((number,)):
+            return None
+        key = keys.epoch_key(number)
+        with self._snapshot as txn:
+            value = txn.get(key, db=self._tables.epochs)
+            return None if value is None else records.decode_epoch(key, value)
 
     def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterator[bytes]:
         start = keys.inv_key(signer_no, number) if keys.fits((signer_no, number)) else b""
@@ -289,9 +303,10 @@ class LmdbStore:
         signature, which costs far more than all the rest."""
         return Scrub(self._snapshot, self._tables, self.owner.cluster_id, verify).slices()
 
-    def backup(self, target: Path) -> None:
-        """A copy of the last commit while writing goes on, marked as restored."""
-        backup_beside(self.path, target)
+    def forget_dead_readers(self) -> None:
+        with self._writing:
+            if not self._closed:
+                self._env.reader_check()
 
     def note_crashes(self) -> None:
         """For the process whose life is this store: a fatal signal leaves a note beside the data,
@@ -319,7 +334,16 @@ class LmdbStore:
         return [] if value is None else records.index_rows(prefix, value)
 
     def _stored(self, txn: ReadTxn, identity: EventId) -> StoredEvent | None:
-        for other, slot in self._rows(txn, keys.prefix_of(identity)):
+        prefix = keys.prefix_of(identity)
+        if len(prefix) != keys.PREFIX_BYTES:
+            return None
+        value = txn.get(prefix, db=self._tables.ids)
+        if value is None:
+            return None
+        only = records.only_slot(identity, value)
+        if only is not None:
+            return self._at(txn, identity, only)
+        for other, slot in records.index_rows(prefix, value):
             if other == identity:
                 return self._at(txn, identity, slot)
         return None

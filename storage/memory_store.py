@@ -245,6 +245,14 @@ class MemoryStore:
         entries = _bodies.decode(stored.event.body)
         return entries[index] if 0 <= index < len(entries) else None
 
+    def entries(
+        self, identity: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        stored = self._open().events.get(identity)
+        if stored is None:
+            return None
+        return stored.meta, _bodies.decode(stored.event.body)[first : first + count]
+
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         tables = self._open()
         places = tables.scopes.get(keyed.scope_hash(submitter, stream, key), ())
@@ -266,6 +274,9 @@ class MemoryStore:
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self._open().invs.get((signer_no, number))
+
+    def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
+        return self._open().epochs.get(number)
 
     def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterator[bytes]:
         tables = self._open()
@@ -292,6 +303,9 @@ class MemoryStore:
             size,
             size,
         )
+
+    def forget_dead_readers(self) -> None:
+        pass
 
     def close(self) -> None:
         self._tables = None

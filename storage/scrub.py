@@ -7,7 +7,7 @@ grows with the number of branches, never with that of events.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quipu.ledger import signing
 from quipu.ledger.epochs import decode_document
@@ -53,6 +53,14 @@ class ScrubProgress:
     found: int = 0
     findings: dict[Finding, None] = field(default_factory=dict)  # in the order in which they showed
     complete: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "phase": self.phase,
+            "done": self.done,
+            "total": self.total,
+            "found": self.found,
+        }
 
     def add(self, table: str, place: str, what: str) -> None:
         """One broken record shows from several sides, in the same words."""

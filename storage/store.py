@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from quipu.ledger.effects import Durable
+from quipu.ledger.event import EventMeta
 from quipu.ledger.history import History, Saved
 from quipu.ledger.words import EventId, NodeId
 
@@ -84,10 +85,18 @@ class Store(History, Protocol):
     def entry(self, identity: EventId, index: int) -> bytes | None:
         """The canonical bytes of one entry, checked against its leaf."""
 
+    def entries(
+        self, identity: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        """The place of an event, and those of so many of its entries that there are."""
+
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         """The entries submitted under an idempotency key, in the order of their slots."""
 
     def stats(self) -> StoreStats: ...
+
+    def forget_dead_readers(self) -> None:
+        """A process that was killed while it read pins the pages it saw until somebody looks."""
 
     def close(self) -> None:
         """Once or more than once."""

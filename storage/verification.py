@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from quipu.ledger import signing
-from quipu.storage import environment, ownership
+from quipu.storage import environment, limits, ownership
 from quipu.storage.environment import Snapshot, StoreDamaged, StoreMissing
 from quipu.storage.scrub import Finding, Scrub, ScrubProgress
 from quipu.storage.store import Owner, StoreCorrupt
@@ -24,6 +25,17 @@ class Verification:
     found: int
     findings: tuple[Finding, ...]
     seconds: float
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "path": str(self.path),
+            "cluster_id": self.owner.cluster_id.hex() if self.owner else None,
+            "node_id": self.owner.node_id.hex() if self.owner else None,
+            "events": self.events,
+            "found": self.found,
+            "findings": [one._asdict() for one in self.findings[: limits.FINDINGS_SAID_MAX]],
+            "seconds": round(self.seconds, 3),
+        }
 
 
 def verify_store(

@@ -3,15 +3,23 @@
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from quipu.cli.remote import CaOption, trusted
 from quipu.node.exits import Exit
 
+if TYPE_CHECKING:
+    import ssl
+
 OPS_URL = "http://127.0.0.1:8472"
-PROBES = ("livez", "readyz", "readyz?for=read")
-NAMES = {"livez": "live", "readyz": "ready", "readyz?for=read": "finality"}
+NAMES = {
+    "livez": "live",
+    "readyz": "ready",
+    "readyz?for=read": "finality",
+    "readyz?for=store": "store",
+}
 ANSWER_S = 5.0
 NAGIOS_OK, NAGIOS_WARNING, NAGIOS_CRITICAL = 0, 1, 2
 
@@ -33,9 +41,11 @@ def check(
         str, typer.Option("--ops-url", envvar="QUIPU_OPS_URL", help="A node's OPS listener.")
     ] = OPS_URL,
     form: Annotated[Format, typer.Option("--format", help="Who reads it.")] = Format.JSON,
+    ca_file: CaOption = None,
 ) -> None:
     """Ask whether a node is alive, takes entries, and can make them final."""
-    found = [probe(ops_url, path) for path in PROBES]
+    tls = trusted(ca_file)
+    found = [probe(ops_url, path, tls) for path in NAMES]
     failing = [one for one in found if not one.passes]
     match form:
         case Format.JSON:
@@ -49,6 +59,8 @@ def check(
         for one in failing:
             print(f"quipu: {one.name}: {one.detail}", file=sys.stderr)
         unreachable = all(one.detail.startswith("no answer") for one in failing)
+        if unreachable:
+            print("  --ops-url names the OPS listener of a node that runs.", file=sys.stderr)
         raise typer.Exit(int(Exit.UNREACHABLE if unreachable else Exit.FAILURE))
 
 
@@ -65,7 +77,7 @@ def _nagios(found: list[Probed], failing: list[Probed]) -> int:
     return NAGIOS_CRITICAL
 
 
-def probe(ops_url: str, path: str) -> Probed:
+def probe(ops_url: str, path: str, tls: "ssl.SSLContext | None" = None) -> Probed:
     from urllib.error import HTTPError, URLError
     from urllib.request import urlopen
 
@@ -73,7 +85,8 @@ def probe(ops_url: str, path: str) -> Probed:
     if not ops_url.startswith(("http://", "https://")):
         return Probed(name, False, f"no answer: {ops_url} is no http address")
     try:
-        with urlopen(f"{ops_url.rstrip('/')}/{path}", timeout=ANSWER_S) as answer:  # noqa: S310
+        url = f"{ops_url.rstrip('/')}/{path}"
+        with urlopen(url, timeout=ANSWER_S, context=tls) as answer:  # noqa: S310
             answer.read()
             return Probed(name, True, "")
     except HTTPError as error:

@@ -6,7 +6,9 @@ import ssl
 from dataclasses import dataclass
 
 from quipu.api import server
+from quipu.api.sockets import SocketPathTooLong, SocketPathUnusable
 from quipu.api.tokens import TokensUnusable
+from quipu.node.administration import Administration
 from quipu.node.exits import BadSetting, CannotStart, KeyExposed, PortTaken
 from quipu.node.secret_files import check_private
 from quipu.node.service import Ledger
@@ -25,11 +27,18 @@ class HttpFaces:
         await self.running.stop(grace_s)
 
 
-async def start_faces(ledger: Ledger, settings: Settings) -> HttpFaces:
+async def start_faces(
+    ledger: Ledger, settings: Settings, administration: Administration
+) -> HttpFaces:
     """Raises `CannotStart`."""
     _check_tls_files(settings.api)
     try:
-        return HttpFaces(await server.serve(ledger, api_settings(settings)))
+        return HttpFaces(await server.serve(ledger, api_settings(settings), administration))
+    except (SocketPathTooLong, SocketPathUnusable) as error:
+        raise BadSetting(
+            f"the admin socket cannot be made: {error}",
+            "Name another place: --set admin.socket=/run/quipu/admin.sock (107 bytes at most).",
+        ) from error
     except server.PublicWithoutAuth as error:
         raise BadSetting(
             str(error), "With a file of tokens: --set api.tokens_file=FILE. Without: --insecure."
@@ -64,6 +73,7 @@ def api_settings(settings: Settings) -> server.Settings:
         port=api.listen.port,
         ops_host=ops.listen.host,
         ops_port=ops.listen.port,
+        admin_socket=settings.admin_socket,
         tokens_file=api.tokens_file,
         insecure=api.insecure,
         tls_certificate=api.tls_certificate,

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quipu.cli.remote import Output, Remote, fail, progress, progress_ends, remote
+from quipu.cli.remote import Output, Remote, fail, remote
 from quipu.node.exits import Exit
 
 if TYPE_CHECKING:
     from quipu.client import Client, Entry
 
 COLUMNS = ("id", "stream", "time", "author", "data")
-BATCH = 1_000  # lines of `submit --lines` in one request
 
 
 class Wait(StrEnum):
@@ -36,34 +35,35 @@ def submit(
     stream: StreamOption = None,
     wait: Annotated[Wait, typer.Option("--wait", help="State to wait for.")] = Wait.STORED,
     timeout: TimeoutOption = 30.0,
-    key: Annotated[str | None, typer.Option("--key", help="Idempotency key.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="Idempotency key; with --lines that of line n is KEY/n."),
+    ] = None,
     content_type: Annotated[
         str | None, typer.Option("--content-type", help="Of bytes that are not JSON.")
     ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Each line of input is an entry.")] = False,
 ) -> None:
-    """Store an entry. Exit code 8: stored, and the asked state was not reached in time."""
+    """Store an entry, or with --lines many over one connection. A load with --key can be run again:
+    what is stored already is not stored twice. Exit code 8: stored, and the asked state was not
+    reached in time; 10: some lines were refused."""
     options: dict[str, Any] = {
         "stream": stream or "default",
         "wait": wait.value,
         "timeout": timeout,
     }
     if lines:
-        _submit_lines(to, data, options)
+        from quipu.cli.bulk import submit_lines
+
+        submit_lines(to, data, options, key)
         return
     raw = sys.stdin.buffer.read() if data == "-" else data.encode()
     options |= {"idempotency_key": key, "content_type": content_type}
     value = raw if content_type is not None else _json(raw)
     with to.client() as client:
         receipt = client.submit(value, **options)
-    to.show(
-        {
-            "id": receipt.id,
-            "state": receipt.state,
-            "duplicate": receipt.duplicate,
-            "time": receipt.time,
-        }
-    )
+    names = ("id", "state", "duplicate", "time")
+    to.show({name: getattr(receipt, name) for name in names})
     if wait is Wait.READ and receipt.state != "read":
         raise typer.Exit(int(Exit.WAITED))
 
@@ -78,26 +78,6 @@ def _json(raw: bytes) -> Any:
         detail = f"the data is not JSON ({error}): write '{{\"order\": 7}}', or give --content-type"
         fail(detail, Exit.USAGE)
     return msgspec.Raw(raw.strip())
-
-
-def _submit_lines(to: Remote, source: str, options: dict[str, Any]) -> None:
-    if source != "-":
-        fail("--lines reads standard input: write - for the data", Exit.USAGE)
-    counts = {"stored": 0, "duplicates": 0, "refused": 0}
-    rows = (_json(line) for line in sys.stdin.buffer if line.strip())
-    with to.client() as client:
-        while chunk := list(islice(rows, BATCH)):
-            done = client.submit_batch(chunk, **options)
-            for name in counts:
-                counts[name] += getattr(done, name)
-            for result in done.results:
-                if result.problem is not None:
-                    print(f"quipu: line: {result.problem}", file=sys.stderr)
-            progress(sum(counts.values()), "entries")
-    progress_ends()
-    to.show(counts)
-    if counts["refused"]:
-        raise typer.Exit(int(Exit.PARTLY))
 
 
 @remote
@@ -140,12 +120,17 @@ def entry_row(entry: "Entry") -> dict[str, Any]:
 def list_(
     of: Remote,
     stream: StreamOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
     newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
     since: Annotated[str | None, typer.Option("--since", help="RFC 3339 time.")] = None,
+    unread: Annotated[
+        bool, typer.Option("--unread", help="Those that are stored and not final yet.")
+    ] = False,
 ) -> None:
     """List entries that are final, oldest first."""
     filters: dict[str, Any] = {"stream": stream, "since": since}
+    if unread:
+        filters["state"] = "stored"
     if newest:
         filters["order"] = "desc"
     with of.client() as client:
@@ -158,7 +143,9 @@ def follow(
     of: Remote,
     stream: StreamOption = None,
     start: Annotated[str, typer.Option("--from", help="now, start, or a cursor.")] = "now",
-    limit: Annotated[int | None, typer.Option("--limit", "-n", help="End after so many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="End after so many.")
+    ] = None,
 ) -> None:
     """Print entries as they become final, a line each, until Ctrl-C. Reconnects by itself."""
     lines = Remote(of.urls, of.token_file, of.ca_file, Output.NDJSON)

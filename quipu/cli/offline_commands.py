@@ -70,7 +70,9 @@ def token_new(
         typer.Option("--scope", help="entries:write[:STREAM], entries:read[:STREAM], …"),
     ],
     file: TokensFile = TOKENS,
-    days: Annotated[int | None, typer.Option("--days", help="It expires after so many.")] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="It expires after so many.")
+    ] = None,
 ) -> None:
     """Make a token and print it, once: only its hash is kept. A node takes it within a second."""
     import time
@@ -109,7 +111,7 @@ def _records(file: Path) -> "list[TokenRecord]":
     try:
         return read_tokens(file)
     except TokensUnusable as error:
-        fail(str(error), Exit.USAGE)
+        fail(f"{error}\n  `quipu token new` writes such a file; --file names it.", Exit.USAGE)
 
 
 def token_revoke(
@@ -120,5 +122,5 @@ def token_revoke(
 
     _records(file)
     if not revoke_token(file, name):
-        fail(f"there is no token {name!r} in {file}", Exit.NOT_FOUND)
+        fail(f"there is no token {name!r} in {file}: see `quipu token list`", Exit.NOT_FOUND)
     print(f"revoked {name}", file=sys.stderr)

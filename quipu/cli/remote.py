@@ -16,6 +16,8 @@ import typer
 from quipu.node.exits import Exit
 
 if TYPE_CHECKING:
+    import ssl
+
     from quipu.client import Client
 
 URL = "http://127.0.0.1:8470"
@@ -56,7 +58,10 @@ class Remote:
     def client(self) -> "Iterator[Client]":
         from quipu.client import Client
 
-        with Client(self.urls, token=self._token(), tls=self._tls()) as client:
+        for url in self.urls:
+            if not url.startswith(("http://", "https://")):
+                fail(f"{url} is no address of a node: write it as http://n1:8470", Exit.USAGE)
+        with Client(self.urls, token=self._token(), tls=trusted(self.ca_file)) as client:
             yield client
 
     def _token(self) -> str | None:
@@ -66,16 +71,6 @@ class Remote:
             return self.token_file.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             fail(f"cannot read the token: {error}", Exit.USAGE)
-
-    def _tls(self) -> Any:
-        if self.ca_file is None:
-            return None
-        import ssl
-
-        try:
-            return ssl.create_default_context(cafile=str(self.ca_file))
-        except OSError as error:
-            fail(f"cannot read {self.ca_file}: {error}", Exit.USAGE)
 
     def show(self, value: Mapping[str, Any]) -> None:
         """One thing."""
@@ -96,6 +91,18 @@ class Remote:
                 _print_json(list(rows), indent=True)
             case Output.TABLE:
                 _print_table([[_cell(row.get(name)) for name in columns] for row in rows], columns)
+
+
+def trusted(ca_file: Path | None) -> "ssl.SSLContext | None":
+    """What `--ca-file` names; None: what the system trusts."""
+    if ca_file is None:
+        return None
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except OSError as error:
+        fail(f"cannot read {ca_file}: {error}", Exit.USAGE)
 
 
 def _print_json(value: object, indent: bool) -> None:
@@ -167,14 +174,16 @@ def remote(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """An error is one line on stderr and an exit code."""
-    from quipu.client import QuipuError
+    """An error is one line on stderr, one of what to do next, and an exit code."""
+    from quipu.client import QuipuError, Unreachable
 
     try:
         yield
     except QuipuError as error:
         problem = error.problem
         print(f"quipu: {error}", file=sys.stderr)
+        if isinstance(error, Unreachable):
+            print("  `quipu run` starts a node; --url names another one.", file=sys.stderr)
         if problem is not None:
             for place in problem.errors:
                 print(

@@ -12,6 +12,7 @@ from quipu.client.errors import (
     Undecided,
     Unreachable,
 )
+from quipu.client.ingest import AsyncIngest, Ingest
 from quipu.client.models import (
     BatchAnswer,
     BatchResult,
@@ -26,6 +27,7 @@ from quipu.client.synchronous import Client, Receipt
 
 __all__ = [
     "AsyncClient",
+    "AsyncIngest",
     "AsyncReceipt",
     "BatchAnswer",
     "BatchResult",
@@ -33,6 +35,7 @@ __all__ = [
     "Conflict",
     "Entry",
     "Gap",
+    "Ingest",
     "Member",
     "NotFound",
     "Page",

@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from quipu.client.errors import Unavailable, Unreachable
+from quipu.client.ingest import AsyncIngest
 from quipu.client.models import (
     BatchAnswer,
     Entry,
@@ -24,6 +25,7 @@ from quipu.client.models import (
     entry_of,
     page_of,
 )
+from quipu.client.pipe import Terms as PipeTerms
 from quipu.client.streaming import Ended, items_of
 from quipu.client.transport import ANSWER_S, Answer, Terms, Transport, pause
 
@@ -82,6 +84,10 @@ class AsyncClient:
     async def close(self) -> None:
         await self._transport.close()
 
+    @property
+    def transport(self) -> Transport:
+        return self._transport
+
     # --- writing ----------------------------------------------------------------------------------
     async def submit(self, data: Any, **options: Any) -> AsyncReceipt:
         """Stores one entry: JSON, or bytes with a `content_type`.
@@ -102,6 +108,20 @@ class AsyncClient:
         bodies = [new_entry(item, wanted, uuid.uuid4().hex) for item in items]
         answer = await self._write("/v1/entries:batch", msgspec.json.encode(bodies), wanted, "")
         return msgspec.json.decode(answer.body, type=BatchAnswer)
+
+    def ingest(
+        self, *, wait: str = "stored", timeout: float = WAIT_S, at_least_once: bool = False
+    ) -> AsyncIngest:
+        """A line for many entries: `async with ledger.ingest() as feed: await feed.submit(…)`.
+
+        With a key an entry is sent again on the same node after a broken line, and stored once;
+        with `at_least_once` on any node; else its future raises `Undecided`.
+        """
+
+        def receipt(identity: str, state: str, duplicate: bool, time: str) -> AsyncReceipt:
+            return AsyncReceipt(identity, state, duplicate, time, self)
+
+        return AsyncIngest(self._transport, PipeTerms(wait, timeout, at_least_once), receipt)
 
     async def validate(self, data: Any, **options: Any) -> Verdict:
         """What would happen; nothing is stored."""

@@ -6,13 +6,15 @@ A loop of its own runs in a thread of its own; each call waits for its answer th
 import asyncio
 import ssl
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from quipu.client.asynchronous import WAIT_S, AsyncClient, reached
+from quipu.client.ingest import Ingest, OnLoop
 from quipu.client.models import BatchAnswer, Entry, Gap, Page, Status, Verdict
+from quipu.client.pipe import Terms
 from quipu.client.transport import ANSWER_S
 
 T = TypeVar("T")
@@ -85,6 +87,10 @@ class Client:
             future.cancel()
             raise
 
+    def _call_soon(self, called: Callable[[], None]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(called)
+
     def _each(self, items: AsyncIterator[T]) -> Iterator[T]:
         async def following() -> tuple[T, bool] | tuple[None, bool]:
             try:
@@ -119,6 +125,21 @@ class Client:
     def submit_batch(self, items: Iterable[Any], **options: Any) -> BatchAnswer:
         """Stores many; each has its own result. `atomic=True`: all in one event, or none."""
         return self._run(self._client.submit_batch(items, **options))
+
+    def ingest(
+        self, *, wait: str = "stored", timeout: float = WAIT_S, at_least_once: bool = False
+    ) -> Ingest:
+        """A line for many entries: `with ledger.ingest() as feed: feed.submit(…)`.
+
+        With a key an entry is sent again on the same node after a broken line, and stored once;
+        with `at_least_once` on any node; else its future raises `Undecided`.
+        """
+
+        def receipt(identity: str, state: str, duplicate: bool, time: str) -> Receipt:
+            return Receipt(identity, state, duplicate, time, self)
+
+        terms = Terms(wait, timeout, at_least_once)
+        return Ingest(self._client.transport, terms, receipt, OnLoop(self._run, self._call_soon))
 
     def validate(self, data: Any, **options: Any) -> Verdict:
         """What would happen; nothing is stored."""

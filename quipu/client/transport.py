@@ -97,6 +97,13 @@ class Transport:
                 await pause(attempt // len(self.nodes))
         raise failure
 
+    async def read_from(self, node: str, path: str, params: Mapping[str, str]) -> Answer:
+        """From that node, once."""
+        try:
+            return _checked(await self._once(_Request("GET", node, path, params)))
+        except (_NotSent, _Broken) as error:
+            raise Unreachable(f"{node}: {error}") from error
+
     async def write(
         self,
         path: str,

@@ -301,6 +301,13 @@ class OneNode:
             raise self.read_fault
         return self.store.entry(event_id, index)
 
+    def entries(
+        self, event_id: EventId, first: int, count: int
+    ) -> tuple[EventMeta, list[bytes]] | None:
+        if self.read_fault is not None:
+            raise self.read_fault
+        return self.store.entries(event_id, first, count)
+
     def meta(self, event_id: EventId) -> EventMeta | None:
         return self.store.meta(event_id)
 

@@ -1,16 +1,21 @@
 """The reference pages, made from the code: `python -m tests.api.reference` writes them anew."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
+from prometheus_client.core import Metric
 
 from quipu.api.calls import Endpoint
 from quipu.api.codes import KINDS
+from quipu.api.counters import Counters, LedgerFamilies
 from quipu.api.openapi import query_parameters
-from quipu.api.table import API, OPS
+from quipu.api.table import ADMIN, API, OPS
 from quipu.cli.main import app
 from tests import tree
+from tests.small_node import running, small_node
 
 MADE = "Made from the code by `make reference`; a test holds it against the code."
 INTRODUCTION = """\
@@ -37,11 +42,30 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
   becomes final between two pages is not repeated; where its page had not come yet, the feed alone
   has it: a `/v1/stream` opened before the walk tells it. New entries of a cord that the walk has
   passed are in the next walk.
+- **Many entries:** batches, NDJSON, or [stream ingest](ingest.md) over a WebSocket.
 - **Tokens:** `Authorization: Bearer …`; `quipu token new` makes one. A listener on an address other
   than loopback is refused without a file of tokens, unless `--insecure` is spelled out.
 - **Limits:** one entry 1 MiB, a request 1.5 MiB, a batch 16 MiB and 10,000 entries, an atomic batch
   4 MiB; the first header within 10 s, a body within 30 s; 1,000 connections, 256 of one address.
-  429 and 503 carry `Retry-After` and are decided before the body is read.
+  429 and 503 carry `Retry-After` and are decided before the body is read. A burst of submissions is
+  queued; where more than 160 are under way for longer than 250 ms, the rest is refused. A
+  connection that was refused so is not read until its `Retry-After` is nearly over, and what it
+  sent meanwhile is refused with 429 (connections of trusted proxies excepted).
+"""
+
+
+ADMIN_INTRODUCTION = """\
+On the Unix socket `admin.sock` in the data directory, which its owner alone may open and where no
+token is asked for; and on the API listener for callers on the same machine with a token of the
+scope `admin`. The socket serves all of the API. A request that a proxy has handed on is not of this
+machine.
+
+```sh
+curl --unix-socket var/admin.sock -X POST http://localhost/v1/admin/scrub
+```
+
+Long work is an operation: 202 with its id, one at a time of a kind. Operations are kept in memory;
+stopping the node cancels those that run.
 """
 
 
@@ -50,8 +74,10 @@ def http_api() -> str:
 
 
 def _endpoints() -> Iterator[str]:
-    for title, endpoints in (("API listener", API), ("OPS listener", OPS)):
+    for title, endpoints in (("API listener", API), ("Admin verbs", ADMIN), ("OPS listener", OPS)):
         yield f"## {title}\n"
+        if endpoints is ADMIN:
+            yield ADMIN_INTRODUCTION
         for endpoint in endpoints:
             yield from _endpoint(endpoint)
 
@@ -60,7 +86,8 @@ def _endpoint(endpoint: Endpoint) -> Iterator[str]:
     yield f"### {endpoint.method} {endpoint.path}\n"
     scope = f"scope `{endpoint.scope}`" if endpoint.scope else "no token needed"
     narrow = ", or for single streams" if endpoint.by_stream else ""
-    yield f"{endpoint.summary}. Client method `{endpoint.name}`; {scope}{narrow}.\n"
+    known_as = "Operation" if endpoint.is_local else "Client method"
+    yield f"{endpoint.summary}. {known_as} `{endpoint.name}`; {scope}{narrow}.\n"
     parameters = query_parameters(endpoint)
     if parameters:
         yield "| parameter | form | default | |"
@@ -112,6 +139,9 @@ def commands() -> str:
         "4 not found, 5 rejected, 6 conflict, 7 auth, 8 waited and not there yet, 9 verification",
         "failed, 10 partly done. `quipu check --format nagios` alone uses the codes of Nagios.",
         "",
+        "`quipu --install-completion` teaches bash, zsh or fish to complete commands and options;",
+        "`--show-completion` prints what it would install.",
+        "",
     ]
     for name, command in _commands(root, ""):
         lines += [f"## quipu {name}", "", " ".join((command.help or "").split()), ""]
@@ -124,6 +154,36 @@ def commands() -> str:
     return "\n".join(lines)
 
 
+def metrics() -> str:
+    lines = ["# Metrics", "", MADE, ""]
+    lines += [
+        "`/metrics` of the OPS listener, in the text format of Prometheus. Counters begin at 0",
+        "with every start; a histogram has `_bucket`, `_sum` and `_count`. Worth an alert:",
+        "`quipu_scrub_findings > 0`, `quipu_store_full > 0`, and growing `quipu_events_unread`.",
+        "",
+        "| metric | type | labels | what it counts |",
+        "| --- | --- | --- | --- |",
+    ]
+    for family in families():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = ", ".join(getattr(family, "_labelnames", ()))
+        lines.append(f"| `{name}` | {family.type} | {labels} | {family.documentation} |")
+    return "\n".join(lines)
+
+
+def families() -> list[Metric]:
+    """All that a real node shows."""
+    found: list[Metric] = []
+
+    async def collect() -> None:
+        with TemporaryDirectory() as folder:
+            async with small_node(Path(folder)) as node:
+                found.extend(LedgerFamilies(node.ledger, Counters()).collect())
+
+    running(collect)
+    return found
+
+
 def _commands(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     below = getattr(group, "commands", None)
     if below is None:
@@ -133,7 +193,12 @@ def _commands(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         yield from _commands(command, f"{prefix} {name}")
 
 
-PAGES = {"docs/http-api.md": http_api, "docs/problems.md": problems, "docs/commands.md": commands}
+PAGES = {
+    "docs/http-api.md": http_api,
+    "docs/problems.md": problems,
+    "docs/commands.md": commands,
+    "docs/metrics.md": metrics,
+}
 
 if __name__ == "__main__":
     for path, page in PAGES.items():

@@ -11,6 +11,7 @@ import aiohttp
 
 from quipu.api.bodies import JSON
 from quipu.api.server import Running, Settings, serve
+from quipu.node.administration import Administration
 from tests.api.one_node import OneNode
 
 
@@ -80,9 +81,13 @@ FREE = Settings(port=0, ops_port=0)
 
 
 @asynccontextmanager
-async def talking(settings: Settings = FREE, node: OneNode | None = None) -> AsyncIterator[Talk]:
+async def talking(
+    settings: Settings = FREE,
+    node: OneNode | None = None,
+    administration: Administration | None = None,
+) -> AsyncIterator[Talk]:
     ledger = node or OneNode()
-    running = await serve(ledger, settings)
+    running = await serve(ledger, settings, administration)
     connector = aiohttp.TCPConnector(limit=0)
     skip = {"Content-Type"}
     async with aiohttp.ClientSession(connector=connector, skip_auto_headers=skip) as session:

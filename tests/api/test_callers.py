@@ -70,4 +70,5 @@ async def test_sizes_are_settings() -> None:
 
 
 def test_defaults_of_the_node_are_those_of_the_api() -> None:
-    assert api_settings(NodeSettings()) == Settings()
+    socket = NodeSettings().admin_socket
+    assert api_settings(NodeSettings()) == Settings(admin_socket=socket)

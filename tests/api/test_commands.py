@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from quipu.api.codes import KINDS, Code
 from quipu.api.server import Running, serve
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
-from quipu.cli.main import app
+from quipu.cli.main import app, show_help
 from quipu.client import transport
+from quipu.node.administration import Administration
+from tests import tree
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE
 
@@ -26,7 +29,13 @@ NOWHERE = "ab" * 32 + ":0"
 class Threaded:
     """A node on a loop of its own in another thread."""
 
-    def __init__(self, settings: Settings = FREE, size: int = 1) -> None:
+    def __init__(
+        self,
+        settings: Settings = FREE,
+        size: int = 1,
+        administration: Administration | None = None,
+    ) -> None:
+        self._administration = administration
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -34,9 +43,11 @@ class Threaded:
         self.node = self.running.result(10)
 
     async def _start(self, settings: Settings, size: int) -> Running:
-        return await serve(OneNode(size), settings)
+        return await serve(OneNode(size), settings, self._administration)
 
     def stop(self) -> None:
+        if self._administration is not None:
+            asyncio.run_coroutine_threadsafe(self._administration.close(), self._loop).result(10)
         asyncio.run_coroutine_threadsafe(self.node.stop(1), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -102,11 +113,38 @@ def test_key_and_conflict(url: str) -> None:
 
 def test_lines(url: str) -> None:
     done = quipu("submit", "-", "--lines", "--json", stdin='1\n\n{"a":2}\n3\n')
-    assert json.loads(done.stdout) == {"stored": 3, "duplicates": 0, "refused": 0}
+    fine = {"stored": 3, "duplicates": 0, "refused": 0, "undecided": 0}
+    assert (done.exit_code, json.loads(done.stdout)) == (0, fine)
     partly = quipu("submit", "-", "--lines", "--stream", "BAD", stdin="1\n")
     assert partly.exit_code == 10
-    assert "invalid-field" in partly.stderr
+    assert "line 1: invalid-field" in partly.stderr
+    mixed = quipu("submit", "-", "--lines", "--json", stdin="1\n{\n3\n")
+    assert (mixed.exit_code, json.loads(mixed.stdout)["stored"]) == (10, 2)
+    assert "line 2: is not JSON" in mixed.stderr
     assert quipu("submit", "1", "--lines").exit_code == 2
+
+
+def test_a_load_with_a_key_can_be_run_again(url: str) -> None:
+    rows = "".join(f'{{"n": {number}}}\n' for number in range(3_000))
+    load = ("submit", "-", "--lines", "--json", "--key", "load-7", "--wait", "read")
+    for stored, duplicates in ((3_000, 0), (0, 3_000)):
+        done = quipu(*load, stdin=rows)
+        assert done.exit_code == 0, done.stderr
+        told_counts = json.loads(done.stdout)
+        assert (told_counts["stored"], told_counts["duplicates"]) == (stored, duplicates)
+    changed = quipu(*load, stdin=rows.replace('"n": 7}', '"n": 8}'))
+    assert changed.exit_code == 10
+    assert "line 8: key-reused" in changed.stderr
+
+
+def test_lines_that_are_not_final_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    threaded = Threaded(FREE, size=3)
+    monkeypatch.setenv("QUIPU_URL", threaded.node.url)
+    try:
+        load = ("submit", "-", "--lines", "--wait", "read", "--timeout", "0.01")
+        assert quipu(*load, stdin="1\n2\n").exit_code == 8
+    finally:
+        threaded.stop()
 
 
 def test_proof_and_verify(url: str, tmp_path: Path) -> None:
@@ -144,6 +182,10 @@ def test_waited_and_not_there_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         done = quipu("submit", "1", "--wait", "read", "--timeout", "0.01", "--json")
         assert (done.exit_code, json.loads(done.stdout)["state"]) == (8, "stored")
         identity = json.loads(done.stdout)["id"]
+        assert told("list") == []
+        (listed,) = json.loads(quipu("list", "--unread", "--json").stdout)
+        assert listed["id"] == identity
+        assert quipu("list", "--unread", "--newest").exit_code == 5
         assert quipu("status", identity, "--wait", "0.01").exit_code == 8
         assert quipu("proof", identity, "--out", str(tmp_path / "p")).exit_code == 8
         explained = quipu("explain", identity)
@@ -172,7 +214,7 @@ def test_check(url: str) -> None:
     assert json.loads(quipu("check").stdout)["ready"]["passes"] is True
     assert 'quipu_check{check="live"} 1' in quipu("check", "--format", "prometheus").stdout
     nagios = quipu("check", "--format", "nagios")
-    assert (nagios.exit_code, nagios.stdout) == (0, "QUIPU OK - live, ready, finality\n")
+    assert (nagios.exit_code, nagios.stdout) == (0, "QUIPU OK - live, ready, finality, store\n")
 
 
 def test_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +252,15 @@ def test_errors_lookup(tmp_path: Path) -> None:
     assert "is it key-reused?" in wrong.stderr
 
 
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_is_looked_up(code: Code) -> None:
+    shown = json.loads(quipu("errors", "lookup", code, "--json").stdout)
+    kind = KINDS[code]
+    assert (shown["code"], shown["status"]) == (code, kind.status)
+    assert (shown["meaning"], shown["what to do"]) == (kind.meaning, kind.remedy)
+    assert f"\n## {code}\n" in tree.read("docs/problems.md")
+
+
 COMMANDS = re.compile(r"^  ([a-z]+)  ", re.MULTILINE)
 
 
@@ -230,6 +281,19 @@ def test_every_command_has_an_example(command: tuple[str, ...]) -> None:
     assert shown.exit_code == 0
     text = " ".join(shown.stdout.split())
     assert f"Example: `quipu {' '.join(command)}" in text
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_help_at_once_is_what_parsing_would_show(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--help", "-h"):
+        assert show_help([*command, option])
+        shown = capsys.readouterr().out
+        parsed = CliRunner().invoke(app, [*command, option], prog_name="quipu").stdout
+        assert shown.split() == parsed.split()  # the runner has a width of its own
+    assert not show_help([*command])
+    assert not show_help([*command, "more", "--help"])
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -161,6 +161,7 @@ async def test_caller_that_leaves_in_the_middle_of_its_body() -> None:
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    folder.mkdir(exist_ok=True)
     certificate, key = folder / "node.pem", folder / "node.key"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
@@ -170,8 +171,9 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 async def test_certificate_is_replaced_without_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """What cannot be used is not: neither half a file nor a certificate of another key."""
     monkeypatch.setattr("quipu.api.server.CERTIFICATE_CHECK_S", 0.01)
     files = certificate(tmp_path, "first")
     settings = Settings(port=0, ops_port=0, tls_certificate=files[0], tls_key=files[1])
@@ -193,10 +195,17 @@ async def test_certificate_is_replaced_without_a_restart(
     try:
         before = await served()
         certificate(tmp_path, "second")
-        while await served() == before:
+        while (second := await served()) == before:
             pass
-        files[0].write_text("broken")
-        assert await served() != before
+        third = certificate(tmp_path / "other", "third")
+        for wrong in ("broken", third[0].read_text()):
+            caplog.clear()
+            files[0].write_text(wrong)
+            await until(lambda: "was not read again" in caplog.text)
+            assert await served() == second
+        files[1].write_text(third[1].read_text())
+        while await served() == second:
+            pass
     finally:
         await running.stop(0)
 

@@ -231,6 +231,10 @@ async def test_cursor_of_another_node_does_not_scan_the_feed(
             assert [item["id"] for item in rest] == ids[given:]
             fresh = 40 - given // 2
             assert len(looked) <= 2 * (fresh + 4)
+        monkeypatch.setattr("quipu.api.limits.SEEK_EVENTS_MAX", 8)
+        for given in (0, 20, 78):
+            rest = await pages(api, f"limit=9&after={await moved_to_another_node(api, given)}")
+            assert [item["id"] for item in rest] == ids[given:]
 
 
 async def moved_to_another_node(api: Talk, given: int) -> str:

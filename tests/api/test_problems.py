@@ -13,10 +13,12 @@ from quipu.api import limits
 from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
+from quipu.api.tokens import new_token
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId
 from quipu.node.service import EntryId, OutcomeUnknown, Overloaded, StoreIsFull
 from quipu.storage.store import DiskFailed
+from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
 from tests.api.talk import Reply, Talk, talking
 
@@ -164,6 +166,11 @@ async def _key_reused(api: Talk) -> Reply:
     return await api.submit(2, idempotency_key="k")
 
 
+@triggers(Code.UPGRADE_REQUIRED)
+async def _upgrade_required(api: Talk) -> Reply:
+    return await api.get("/v1/ingest")
+
+
 @triggers(Code.TOO_MANY_REQUESTS)
 async def _too_many(api: Talk) -> Reply:
     api.running.face.pressure.per_caller_max = 0
@@ -231,6 +238,22 @@ async def _storage_failed(api: Talk) -> Reply:
     return await api.get(f"/v1/entries/{NOWHERE}:0")
 
 
+@triggers(Code.OPERATION_RUNNING)
+async def _operation_running(api: Talk) -> Reply:
+    assert (await api.post("/v1/admin/scrub", b"")).status == 202
+    return await api.post("/v1/admin/scrub", b"")
+
+
+@triggers(Code.OPERATION_NOT_FOUND)
+async def _operation_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/admin/operations/0123456789abcdef")
+
+
+@triggers(Code.REPORT_NOT_FOUND)
+async def _report_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/reports/last")
+
+
 async def _raw(api: Talk, request: bytes) -> Reply:
     host, port = api.running.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -244,12 +267,13 @@ async def _raw(api: Talk, request: bytes) -> Reply:
     return Reply(int(lines[0].split()[1]), headers, body)
 
 
-def _settings(code: Code, folder: Path) -> tuple[Settings, dict[str, str]]:
-    if code in {Code.UNAUTHENTICATED, Code.FORBIDDEN}:
-        from quipu.api.tokens import new_token
+OF_ADMINS = {Code.OPERATION_RUNNING, Code.OPERATION_NOT_FOUND}
 
+
+def _settings(code: Code, folder: Path) -> tuple[Settings, dict[str, str]]:
+    if code in {Code.UNAUTHENTICATED, Code.FORBIDDEN} | OF_ADMINS:
         path = folder / "tokens.json"
-        text = new_token(path, "app", ["entries:read"])
+        text = new_token(path, "app", ["admin" if code in OF_ADMINS else "entries:read"])
         return Settings(port=0, ops_port=0, tokens_file=path), {"Authorization": f"Bearer {text}"}
     return Settings(port=0, ops_port=0, body_s=0.05), {}
 
@@ -262,9 +286,11 @@ def test_every_code_has_a_trigger() -> None:
 async def test_code_is_triggered(code: Code, tmp_path: Path) -> None:
     settings, headers = _settings(code, tmp_path)
     node = OneNode(size=3) if code is Code.NOT_READ else OneNode()
-    async with talking(settings, node) as api:
+    administration, _ = administration_in(tmp_path)
+    async with talking(settings, node, administration) as api:
         api.headers = headers
         reply = await TRIGGERS[code](api)
+        await administration.close()
         assert reply.code == code
         kind = KINDS[code]
         assert (reply.status, reply.json["retryable"]) == (kind.status, kind.retryable)

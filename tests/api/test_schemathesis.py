@@ -8,6 +8,7 @@ import pytest
 
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
+from tests.api.administered import administration_in
 from tests.api.test_commands import Threaded
 
 EXAMPLES = "12"
@@ -34,7 +35,8 @@ def test_schemathesis_finds_nothing(with_tokens: bool, tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     text = new_token(path, "app", ["admin"])
     settings = Settings(port=0, ops_port=0, tokens_file=path if with_tokens else None)
-    threaded = Threaded(settings)
+    administration, drained = administration_in(tmp_path)
+    threaded = Threaded(settings, administration=administration)
     try:
         token = ("--header", f"Authorization: Bearer {text}") if with_tokens else ()
         each = run(
@@ -49,5 +51,6 @@ def test_schemathesis_finds_nothing(with_tokens: bool, tmp_path: Path) -> None:
         if with_tokens:
             nobody = run(threaded, tmp_path, "--checks", plain)
             assert nobody.returncode == 0, nobody.stdout[-20_000:]
+            assert drained.count > 0
     finally:
         threaded.stop()

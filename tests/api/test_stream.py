@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from quipu.api.bodies import NDJSON
+from quipu.api.cursors import read_cursor
 from quipu.api.settings import Settings
+from quipu.ledger.words import NodeId
 from tests.api.talk import Talk, talking, until
 
 
@@ -82,6 +84,20 @@ async def test_last_event_id_goes_on_where_it_ended() -> None:
         assert [item["data"] for item in page["items"]] == [2, 3]
 
 
+async def test_cursor_of_another_node_leads_on_in_the_stream() -> None:
+    """The other node had numbered differently, and was further on."""
+    async with talking() as api:
+        ids = [await api.stored(n) for n in range(6)]
+        text = (await api.get("/v1/entries?limit=4")).json["next"]
+        cursor = read_cursor(text, api.node.node_id, "after")
+        cursor.number = 10_000
+        elsewhere = cursor.text(NodeId(bytes(32)))
+        async with listening(api, f"from={elsewhere}") as sse:
+            assert (await sse.of("entry")).data["id"] == ids[4]
+        async with listening(api, Last_Event_ID=elsewhere) as sse:
+            assert [(await sse.of("entry")).data["id"] for _ in range(2)] == ids[4:]
+
+
 async def test_stream_of_one_stream_with_status() -> None:
     async with talking() as api:
         query = "stream=a&events=entries,status"
@@ -104,6 +120,15 @@ async def test_heartbeat() -> None:
     settings = Settings(port=0, ops_port=0, heartbeat_s=0.01)
     async with talking(settings) as api, listening(api) as sse:
         assert (await sse.of("heartbeat")).data is None
+
+
+async def test_stream_of_a_caller_that_left_ends_at_once() -> None:
+    settings = Settings(port=0, ops_port=0, heartbeat_s=3_600)
+    async with talking(settings) as api:
+        async with listening(api):
+            await until(lambda: api.node.listeners == 1)
+        await until(lambda: api.node.listeners == 0)
+        assert api.running.face.streams_open == 0
 
 
 async def test_ndjson_stream() -> None:

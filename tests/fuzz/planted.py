@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from quipu.api import ingest_frames
 from quipu.ledger import bundle, canonical, entry, epochs, event, evidence, inv, merkle, seals
 from quipu.p2p import addresses, bodies, decen, forms, frame, gossip, hello, link_keys
 from quipu.verify import bundle as offline_bundle
@@ -109,6 +110,18 @@ BUGS = [
     Bug("author's receipt left out", bundle.check_receipts, "author_no not in signers", "False"),
     Bug("seals uncounted", seals.read_seals, "len(sealed) < needed", "False"),
     Bug("seals of another roster", seals.read_seals, "seal.array.close != close", "False"),
+    Bug(
+        "numbers of a frame may end beyond u64",
+        ingest_frames.read_frame,
+        "frame.first > _NUMBER_MAX - len(frame.entries) + 1",
+        "False",
+    ),
+    Bug(
+        "text of a frame that is not UTF-8 crashes",
+        ingest_frames.read_frame,
+        "except UnicodeDecodeError",
+        "except KeyError",
+    ),
     Bug("offline: signatures unread", values.is_signed, "return False", "return True"),
     Bug("offline: canonical check skipped", values.decoded, "again == data", "True"),
     Bug(
@@ -193,6 +206,7 @@ NEAREST: dict[Callable[..., Any], str] = {
     merkle.root_from_path: "bundle",
     bundle.check_receipts: "bundle",
     seals.read_seals: "bundle",
+    ingest_frames.read_frame: "ingest-frame",
     values.is_signed: "bundle-offline",
     values.decoded: "bundle-offline",
     offline_bundle._by_receipts: "bundle-offline",

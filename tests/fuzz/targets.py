@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from quipu import verify as offline
+from quipu.api import ingest_frames
+from quipu.api.problems import Problem
 from quipu.ledger import bundle as bundles
 from quipu.ledger import entry, epochs, event, evidence, inv, messages
 from quipu.ledger.refusals import Reason, Refused, refuse
@@ -14,7 +16,7 @@ from quipu.ledger.signing import verify
 from tests.fuzz import repair
 from tests.fuzz.mutate import Repair, Sample
 from tests.peer_readers import READERS
-from tests.vectors import check, check_peers
+from tests.vectors import check, check_peers, ingest
 
 FOLDER = Path(check.__file__).parent
 Reader = Callable[..., Any]
@@ -88,6 +90,20 @@ def offline_bundle(data: bytes) -> dict[str, object]:
     }
 
 
+def own_frame(data: bytes) -> dict[str, object]:
+    try:
+        frame = ingest_frames.read_frame(data)
+    except Problem as found:
+        raise Refused(Reason.MALFORMED, str(found)) from found
+    items = [[i.data, i.stream, i.key, i.content_type, i.time] for i in frame.entries]
+    return {"first": frame.first, "items": items}
+
+
+def other_frame(data: bytes) -> dict[str, object]:
+    first, items = ingest.frame(data)
+    return {"first": first, "items": items}
+
+
 def vectors(name: str) -> list[Any]:
     found: list[Any] = json.loads((FOLDER / f"{name}.json").read_text())
     return found
@@ -99,6 +115,10 @@ def valid(name: str) -> list[Sample]:
 
 def frames(kind: int) -> list[Sample]:
     return [sample for sample in valid("messages") if sample[0][1] == kind]
+
+
+def sent_frames() -> list[Sample]:
+    return [[bytes.fromhex(i["hex"])] for i in vectors("ingest") if i["from"] == "producer"]
 
 
 def events() -> list[Sample]:
@@ -158,6 +178,7 @@ def targets() -> list[Target]:
         Target("get-data", decode_message, oracle, frames(3)),
         Target("sync-event", decode_message, oracle, frames(4)),
         Target("answer", decode_message, oracle, frames(5)),
+        Target("ingest-frame", own_frame, other_frame, sent_frames()),
         Target("proof", own_proof, oracles["proof"], proofs, repair.proof, share=4),
         Target("bundle", own_bundle, oracles["bundle"], proven, repair.bundle, share=4),
         Target("bundle-offline", offline_bundle, oracles["bundle"], proven, repair.bundle, share=4),

@@ -24,10 +24,13 @@ OPTIONS = "each parameter is an option of the command: typer reads the signature
 WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes over 5 parameters
     "ledger/entry.py:data_entry": "keywords, one for each thing that an app may say of an entry",
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
+    "quipu/cli/ledger_commands.py:list_": OPTIONS,
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,
     "quipu/cli/node_commands.py:invite": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
+    "quipu/cli/store_commands.py:restore": OPTIONS,
+    "quipu/cli/store_commands.py:verify": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
     "quipu/cli/ledger_commands.py:submit": "the options of the command",
 }

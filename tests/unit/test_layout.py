@@ -113,6 +113,8 @@ def test_wheel_holds_real_files_under_one_name(wheel: Path) -> None:
         assert {n.split("/")[0].split("-")[0] for n in names} == {"quipu"}
         assert not any(stat.S_ISLNK(i.external_attr >> 16) for i in archive.infolist())
         assert "quipu/py.typed" in names
+        (declared,) = (name for name in names if name.endswith("/entry_points.txt"))
+        assert b"[pytest11]\nquipu = quipu.pytest_plugin\n" in archive.read(declared)
         for name in tree.python_files("quipu", *FOLDERS_IN_PACKAGE):
             packed = name if name.startswith("quipu/") else f"quipu/{name}"
             assert archive.read(packed) == (tree.ROOT / name).read_bytes()

@@ -29,6 +29,8 @@ from quipu.ledger.inv import Inv
 from quipu.ledger.messages import (
     Answer,
     CoverWant,
+    EpochMessage,
+    EpochWant,
     EventMessage,
     EvidenceMessage,
     GetData,
@@ -307,6 +309,8 @@ def messages_of(world: World) -> dict[str, Message]:
         "answer": Answer(7, [inv.data], [bytes_of(a1), bytes_of(b1)], [inv.id], True),
         "answer, nothing": Answer(7, [], [], [], False),
         "evidence": EvidenceMessage(world.author_proof),
+        "epoch wanted": EpochWant(2),
+        "epoch": EpochMessage(world.ledger.documents[0][0], list(world.ledger.documents[0][1])),
     }
 
 

@@ -86,3 +86,13 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("tempfile.NamedTemporaryFile", denied)
     assert found(tmp_path)["sync"].what == "Permission denied"
+
+
+def test_a_name_too_long_for_a_socket(tmp_path: Path) -> None:
+    assert found(tmp_path)["admin socket"].is_fine
+    finding = found(tmp_path / ("d" * 100))["admin socket"]
+    assert (finding.is_fine, "admin.socket=" in finding.next_step) == (False, True)
+
+
+def test_files_that_may_be_open() -> None:
+    assert "allowed" in found(Path("x"))["open files"].what

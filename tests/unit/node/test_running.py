@@ -10,6 +10,7 @@ from quipu.ledger.entry import decode_entry
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId
 from quipu.node.service import (
+    Backlogged,
     Draining,
     EventRead,
     EventState,
@@ -134,8 +135,8 @@ def test_refusals_of_the_core_come_through(tmp_path: Path) -> None:
 def test_a_caller_that_goes_takes_nothing_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with small_node(tmp_path) as node:
-            going = asyncio.create_task(node.ledger.submit([entry_of("gone")]))
-            staying = asyncio.create_task(node.ledger.submit([entry_of("here")]))
+            going = asyncio.ensure_future(node.ledger.submit([entry_of("gone")]))
+            staying = asyncio.ensure_future(node.ledger.submit([entry_of("here")]))
             await asyncio.sleep(0)
             going.cancel()
             stored = await staying
@@ -193,7 +194,7 @@ def test_a_backlog_of_unread_is_said_before_the_body_is_read(tmp_path: Path) -> 
     async def test() -> None:
         async with small_node(tmp_path) as node:
             node.ledger.machine.core.author.unread_entries = 1_000_000
-            with pytest.raises(Overloaded):
+            with pytest.raises(Backlogged):
                 node.ledger.admit(1)
             assert not node.ledger.health().is_ready
             node.ledger.machine.core.author.unread_entries = 0
@@ -229,7 +230,7 @@ def test_draining_says_goodbye_and_finishes_what_was_taken(tmp_path: Path) -> No
         async with small_node(tmp_path) as node:
             ledger = node.ledger
             news = ledger.subscribe()
-            taken = asyncio.create_task(ledger.submit([entry_of("taken")]))
+            taken = asyncio.ensure_future(ledger.submit([entry_of("taken")]))
             waiting = asyncio.create_task(ledger.wait_read(NOWHERE, 30))
             await asyncio.sleep(0)
             await node.drain()

@@ -10,6 +10,8 @@ import sys
 import threading
 from mmap import PAGESIZE
 from pathlib import Path
+from subprocess import PIPE
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from quipu.ledger.effects import Durable, PutOwnState, StoreEvent
 from quipu.ledger.words import Journal
 from quipu.storage import __main__ as command
 from quipu.storage import keys
-from quipu.storage.backup import BackupFailed, backup_beside, copy_store, set_aside
+from quipu.storage.backup import BackupFailed, copy_store, set_aside
 from quipu.storage.environment import CRASH_FILE, DATA_FILE, StoreDamaged, StoreLocked, StoreMissing
 from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew
@@ -67,13 +69,11 @@ def test_copy_under_writes(tmp_path: Path, cluster: MadeCluster) -> None:
     for batch in batches[:200]:
         store.commit(batch)
     copied = threading.Event()
-    failures: list[StoreError] = []
+    said: list[dict[str, Any]] = []
 
     def copy() -> None:
         try:
-            store.backup(tmp_path / "copy")
-        except StoreError as error:
-            failures.append(error)
+            said.append(beside("backup", store.path, tmp_path / "copy"))
         finally:
             copied.set()
 
@@ -84,7 +84,7 @@ def test_copy_under_writes(tmp_path: Path, cluster: MadeCluster) -> None:
         store.commit(batches[committed])
         committed += 1
     copying.join()
-    assert failures == []
+    assert said[0]["result"]["target"] == str(tmp_path / "copy")
     assert committed > 201
     assert store.stats().events == committed
     store.close()
@@ -117,8 +117,8 @@ def test_copy_never_replaces_anything(tmp_path: Path, cluster: MadeCluster) -> N
 def test_copy_of_nothing_fails(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing):
         copy_store(tmp_path / "none", tmp_path / "copy")
-    with pytest.raises(BackupFailed, match="StoreMissing"):
-        backup_beside(tmp_path / "none", tmp_path / "copy")
+    said = beside("backup", tmp_path / "none", tmp_path / "copy")
+    assert said["error"].startswith("StoreMissing: ")
     assert not (tmp_path / "copy").exists()
     assert not (tmp_path / "copy.partial").exists()
 
@@ -155,7 +155,7 @@ def test_damaged_store_is_set_aside_and_a_new_one_begun(
         with pytest.raises(StoreDamaged):
             open_store(path, cluster.owner())
         aside = set_aside(path)
-        assert aside == tmp_path / f"store.damaged-{number}"
+        assert aside == tmp_path / f"store.aside-{number}"
         assert (aside / DATA_FILE).stat().st_size == damaged
         store = open_store(path, cluster.owner(), recovering=True)
         assert store.created
@@ -178,9 +178,9 @@ def test_only_so_many_are_set_aside(
     monkeypatch.setattr("quipu.storage.limits.SET_ASIDE_MAX", 1)
     for _ in range(2):
         open_store(tmp_path / "store", cluster.owner()).close()
-        if not (tmp_path / "store.damaged-1").exists():
+        if not (tmp_path / "store.aside-1").exists():
             set_aside(tmp_path / "store")
-    with pytest.raises(StoreError, match="1 damaged"):
+    with pytest.raises(StoreError, match="1 stores lie"):
         set_aside(tmp_path / "store")
     assert (tmp_path / "store" / DATA_FILE).exists()
 
@@ -251,8 +251,7 @@ def test_flipped_bits_in_pages_are_found(tmp_path: Path, seed: int) -> None:
         at = page * PAGESIZE + rng.randrange(8, 80)
         data[at] ^= 1 << rng.randrange(8)
     (path / DATA_FILE).write_bytes(data)
-    verifying = [sys.executable, "-m", "quipu.storage", "verify", str(path)]
-    assert subprocess.run(verifying, check=False, capture_output=True).returncode == 9
+    assert beside("scrub", path)["result"]["found"] > 0
     living = [sys.executable, "-c", LIVING, str(path)]
     done = subprocess.run(living, check=False, capture_output=True, text=True)
     if done.returncode in FATAL_SIGNALS:
@@ -313,70 +312,83 @@ def test_directory_in_use_is_verified(tmp_path: Path, cluster: MadeCluster) -> N
     store = open_store(tmp_path / "store", cluster.owner(), map_bytes=1 << 20)
     for batch in batches[:50]:
         store.commit(batch)
-    line = [sys.executable, "-m", "quipu.storage", "verify", "--json", str(tmp_path / "store")]
+    line = [sys.executable, "-m", "quipu.storage", "scrub", str(tmp_path / "store")]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as verifying:
         committed = 50
         while verifying.poll() is None and committed < len(batches):
             store.commit(batches[committed])
             committed += 1
         assert verifying.stdout is not None
-        told = json.loads(verifying.stdout.read())
+        told = json.loads(verifying.stdout.read().splitlines()[-1])["result"]
     store.close()
     assert verifying.returncode == 0, told
-    assert told["fine"] is True
+    assert told["found"] == 0
     assert told["events"] >= 50
     assert told["node_id"] == cluster.owner().node_id.hex()
 
 
-def test_command_tells_by_its_exit_what_it_found(
-    tmp_path: Path, cluster: MadeCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = str(tmp_path / "store")
-    made(tmp_path / "store", cluster)
-    assert command.main(["verify", path]) == 0
-    assert "40 events, fine" in capsys.readouterr().out
-    flip(tmp_path / "store", "events", keys.slot_key(slot(1, 3)), -1)
-    assert command.main(["verify", path]) == 9
-    assert "events: author 1 journal 1 seq 3: " in capsys.readouterr().out
-    assert command.main(["verify", "--json", "--records-only", "--signatures", path]) == 9
-    told = json.loads(capsys.readouterr().out)
-    assert told["found"] == len(told["findings"]) == 1
-    assert told["findings"][0]["place"] == "author 1 journal 1 seq 3"
-    assert command.main(["verify", str(tmp_path / "none")]) == 1
-    assert "StoreMissing" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as usage:
-        command.main(["verify"])
-    assert usage.value.code == 2
-    assert command.main(["backup", path, str(tmp_path / "copy")]) == 0
-    assert command.main(["backup", path, path]) == 1
+# --- in a process of its own ----------------------------------------------------------------------
+def beside(*arguments: str | Path) -> dict[str, Any]:
+    """The last line of one that does this."""
+    line = [sys.executable, "-m", "quipu.storage", *map(str, arguments)]
+    done = subprocess.run(line, check=False, capture_output=True, text=True)
+    last: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == ("error" in last), done.stderr
+    return last
 
 
-def test_command_counts_what_it_does_not_list(
+def test_process_says_how_far_it_is_and_what_it_found(
     tmp_path: Path,
     cluster: MadeCluster,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("quipu.storage.limits.SCRUB_FINDINGS_MAX", 2)
+    monkeypatch.setattr("quipu.storage.limits.REPORT_INTERVAL_S", 0)
+    monkeypatch.setattr("quipu.storage.limits.BESIDE_NICE", 0)
+    made(tmp_path / "store", cluster)
+    flip(tmp_path / "store", "events", keys.slot_key(slot(1, 3)), -1)
+    assert command.main(["scrub", "--signatures", str(tmp_path / "store")]) == 0
+    *steps, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {"phase": "events", "done": 40, "total": 40, "found": 1} in steps
+    assert last["result"]["findings"][0]["place"] == "author 1 journal 1 seq 3"
+    with pytest.raises(SystemExit) as usage:
+        command.main(["scrub"])
+    assert usage.value.code == 2
+
+
+def test_no_more_findings_are_said_than_fit(
+    tmp_path: Path, cluster: MadeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quipu.storage.limits.FINDINGS_SAID_MAX", 2)
     made(tmp_path, cluster)
     with tampering(tmp_path) as (txn, tables):
         txn.drop(tables.ids, delete=False)
-    assert command.main(["verify", str(tmp_path)]) == 9
-    assert "more" in capsys.readouterr().out
+    facts = verify_store(tmp_path).facts()
+    assert (len(facts["findings"]), facts["found"] > 2) == (2, True)
 
 
-def test_progress_is_shown_on_a_terminal_alone(
-    tmp_path: Path,
-    cluster: MadeCluster,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_process_on_a_leash_ends_by_itself_and_with_who_holds_it(
+    tmp_path: Path, cluster: MadeCluster
 ) -> None:
-    made(tmp_path, cluster)
-    assert command.main(["verify", str(tmp_path)]) == 0
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert command.main(["verify", str(tmp_path)]) == 0
-    assert "40 of 40" in capsys.readouterr().err
+    made(tmp_path / "store", cluster)
+    line = [sys.executable, "-m", "quipu.storage", "--leash", "scrub", str(tmp_path / "store")]
+    with subprocess.Popen(line, stdin=PIPE, stdout=PIPE, stderr=PIPE) as working:
+        assert working.stdout is not None
+        assert working.stderr is not None
+        assert b"result" in working.stdout.readlines()[-1]
+        assert (working.wait(60), working.stderr.read()) == (0, b"")
+    os.mkfifo(tmp_path / "store.fifo")  # opening it waits for ever
+    program = (
+        "import sys, quipu.storage.__main__ as work\n"
+        "work.verify_store = lambda *given, **named: open(sys.argv[-1])\n"
+        "work.main(sys.argv[1:])\n"
+    )
+    line = [sys.executable, "-c", program, "--leash", "scrub", str(tmp_path / "store.fifo")]
+    with subprocess.Popen(line, stdin=PIPE) as waiting:
+        assert waiting.stdin is not None
+        assert waiting.poll() is None
+        waiting.stdin.close()
+        assert waiting.wait(60) == 1
 
 
 def test_what_cannot_be_opened_is_a_finding(tmp_path: Path, cluster: MadeCluster) -> None:

@@ -511,3 +511,28 @@ def test_unknown_ids_stay_unknown_after_a_restart(tmp_path: Path, cluster: MadeC
     assert store.meta(EventId(b"u" * 32)) is None
     assert store.id_at(slot(1, int(Seq(99)))) is None
     store.close()
+
+
+def test_readers_that_were_killed_are_forgotten(tmp_path: Path, cluster: MadeCluster) -> None:
+    store = open_store(tmp_path, cluster.owner())
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from quipu.storage.environment import open_readonly\n"
+        "env = open_readonly(Path(sys.argv[1]))\n"
+        "with env.begin():\n"
+        "    print('reads', flush=True); sys.stdin.read()\n"
+    )
+    line = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reading:
+        assert reading.stdout is not None
+        assert reading.stdout.readline() == b"reads\n"
+        reading.kill()
+    assert str(reading.pid) in readers_of(store)
+    store.forget_dead_readers()
+    assert str(reading.pid) not in readers_of(store)
+    store.close()
+    store.forget_dead_readers()
+
+
+def readers_of(store: LmdbStore) -> str:
+    return store._env.readers()

@@ -1,0 +1,159 @@
+"""Admin verbs: what an operator asks a running node to do."""
+
+import os
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from quipu.api.bodies import JSON, media_type_of
+from quipu.api.calls import Call, Response
+from quipu.api.codes import Code
+from quipu.api.faults import check_utf8, refuse_undecodable
+from quipu.api.models import (
+    BackupRequest,
+    Draining,
+    KeyBody,
+    KeyList,
+    OperationBody,
+    OperationList,
+)
+from quipu.api.problems import Problem, at, problem
+from quipu.api.times import time_text
+from quipu.api.tokens import is_token_name
+from quipu.node import limits
+from quipu.node.administration import Administration
+from quipu.node.operations import Operation, OperationRuns
+from quipu.storage.backup import BackupFailed
+
+FOR_NOW = {"Cache-Control": "no-store"}
+_backups = msgspec.json.Decoder(BackupRequest)
+_reports = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class ScrubQuery(msgspec.Struct, kw_only=True):
+    signatures: bool = False
+
+
+def _administration(call: Call) -> Administration:
+    administration = call.face.administration
+    assert administration is not None  # these endpoints are listed where there is one
+    return administration
+
+
+# --- the node -------------------------------------------------------------------------------------
+async def drain(call: Call) -> Response:
+    _administration(call).drain()
+    return call.answer(Draining(draining=True, pid=os.getpid()), 202, FOR_NOW)
+
+
+async def keys(call: Call) -> Response:
+    items = [KeyBody(**row._asdict()) for row in _administration(call).key_rows()]
+    return call.answer(KeyList(items), headers=FOR_NOW)
+
+
+# --- operations -----------------------------------------------------------------------------------
+async def backup(call: Call) -> Response:
+    administration = _administration(call)
+    target = _target(call, administration, await _asked(call))
+    try:
+        return _begun(call, administration.backup(target))
+    except BackupFailed as error:
+        raise at(Code.INVALID_FIELD, "/target", str(error)) from error
+    except OperationRuns as other:
+        raise Problem(Code.OPERATION_RUNNING, str(other)) from other
+
+
+async def _asked(call: Call) -> BackupRequest:
+    if call.body_type != JSON:
+        problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{call.body_type} is not read here, {JSON} is")
+    body = await call.read_body(call.face.settings.body_bytes_max)
+    check_utf8(body, "")
+    try:
+        return _backups.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        refuse_undecodable(error, "")
+
+
+def _target(call: Call, administration: Administration, asked: BackupRequest) -> Path:
+    """Who has a token writes nowhere but in the data directory."""
+    if is_token_name(asked.target):
+        return administration.backup_place(asked.target)
+    path = Path(asked.target)
+    if "\0" in asked.target or not (call.is_private and path.is_absolute()):
+        detail = "a name (letters, digits and . _ @ -), or over the admin socket an absolute path"
+        raise at(Code.INVALID_FIELD, "/target", detail)
+    return path
+
+
+async def scrub(call: Call) -> Response:
+    query = call.query(ScrubQuery)
+    try:
+        return _begun(call, _administration(call).scrub(query.signatures))
+    except OperationRuns as other:
+        raise Problem(Code.OPERATION_RUNNING, str(other)) from other
+
+
+async def operations(call: Call) -> Response:
+    listed = _administration(call).operations.list()
+    return call.answer(OperationList([_shown(one) for one in listed]), headers=FOR_NOW)
+
+
+async def operation(call: Call) -> Response:
+    return call.answer(_shown(_found(call)), headers=FOR_NOW)
+
+
+async def cancel(call: Call) -> Response:
+    found = _found(call)
+    await _administration(call).operations.cancel(found)
+    return call.answer(_shown(found), headers=FOR_NOW)
+
+
+def _found(call: Call) -> Operation:
+    found = _administration(call).operations.get(call.argument)
+    if found is None:
+        problem(Code.OPERATION_NOT_FOUND, f"{call.argument[:40]} is not known")
+    return found
+
+
+def _begun(call: Call, begun: Operation) -> web.Response:
+    headers = {**FOR_NOW, "Location": f"/v1/admin/operations/{begun.id}"}
+    return call.answer(_shown(begun), 202, headers)
+
+
+def _shown(one: Operation) -> OperationBody:
+    return OperationBody(
+        id=one.id,
+        kind=one.kind,
+        state=one.state,
+        phase=one.phase,
+        done=str(one.done),
+        total=str(one.total),
+        started=time_text(one.started_ms),
+        ended=None if one.ended_ms is None else time_text(one.ended_ms),
+        result=one.result,
+        error=one.error,
+    )
+
+
+# --- the report -----------------------------------------------------------------------------------
+async def publish_report(call: Call) -> Response:
+    """Kept byte for byte, and given to whoever may look at the cluster."""
+    kind = media_type_of(call.request.headers.get("Content-Type", JSON))
+    if kind != JSON:
+        problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{kind} is not read here, {JSON} is")
+    body = await call.read_body(limits.REPORT_BYTES_MAX)
+    check_utf8(body, "")
+    try:
+        _reports.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        refuse_undecodable(error, "")
+    await _administration(call).keep_report(body)
+    return web.Response(status=204)
+
+
+async def report(call: Call) -> Response:
+    found = _administration(call).report()
+    if found is None:
+        problem(Code.REPORT_NOT_FOUND)
+    return web.Response(body=found, content_type=JSON, headers={"Cache-Control": "no-cache"})

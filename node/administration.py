@@ -1,0 +1,128 @@
+"""What an operator may ask a running node to do, beside what apps may."""
+
+import asyncio
+import errno
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quipu.node import limits
+from quipu.node.beside import WorkFailed, work_beside
+from quipu.node.data_directory import STORE_FOLDER
+from quipu.node.founding import GENESIS_FILE
+from quipu.node.key_list import KeyRow
+from quipu.node.logs import Log
+from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations
+from quipu.node.report import read_report, write_report
+from quipu.node.service import StoreIsFull
+from quipu.node.soundness import Soundness
+from quipu.storage.backup import partial_of, refuse_taken
+from quipu.storage.store import DiskFailed
+
+BACKUP_FOLDER = "backups"
+HOUR_S = 3_600
+
+
+@dataclass(slots=True)
+class Administration:
+    """Invariant: all that takes long runs in processes of its own, which `close` ends."""
+
+    folder: Path  # the data directory
+    key_rows: Callable[[], Sequence[KeyRow]]
+    drain: Callable[[], None]  # as SIGTERM does
+    forget_dead_readers: Callable[[], None]
+    operations: Operations
+    soundness: Soundness
+    log: Log
+    _daily: "asyncio.Task[None] | None" = None
+
+    # --- operations -----------------------------------------------------------------------------
+    def scrub(self, signatures: bool = False) -> Operation:
+        """Raises `OperationRuns`."""
+        options = ["--signatures"] if signatures else []
+
+        async def work(operation: Operation) -> dict[str, Any]:
+            try:
+                result = await self._beside(operation, "scrub", str(self._store), *options)
+            except WorkFailed as error:
+                self.soundness.not_done(str(error))
+                raise
+            self.soundness.noted(result)
+            for finding in result["findings"]:
+                self.log.error("the store is damaged", **finding)
+            return result
+
+        return self.operations.start(OperationKind.SCRUB, work)
+
+    def backup(self, target: Path) -> Operation:
+        """Raises `OperationRuns`, or `BackupFailed` where the target is there already."""
+        refuse_taken(target)
+        also = ["--also", str(self.folder / GENESIS_FILE)]
+
+        async def work(operation: Operation) -> dict[str, Any]:
+            try:
+                return await self._beside(operation, "backup", str(self._store), str(target), *also)
+            finally:  # of a process that was killed
+                await asyncio.to_thread(shutil.rmtree, partial_of(target), ignore_errors=True)
+
+        return self.operations.start(OperationKind.BACKUP, work)
+
+    def backup_place(self, name: str) -> Path:
+        with _disk_errors():
+            (self.folder / BACKUP_FOLDER).mkdir(mode=0o700, exist_ok=True)
+        return self.folder / BACKUP_FOLDER / name
+
+    async def _beside(self, operation: Operation, *arguments: str) -> dict[str, Any]:
+        try:
+            return await work_beside(list(arguments), operation.heard)
+        except BaseException:
+            self.forget_dead_readers()
+            raise
+
+    @property
+    def _store(self) -> Path:
+        return self.folder / STORE_FOLDER
+
+    # --- the report -----------------------------------------------------------------------------
+    async def keep_report(self, content: bytes) -> None:
+        """Raises `StoreIsFull` or `DiskFailed`: then the one before is kept."""
+        with _disk_errors():
+            await asyncio.to_thread(write_report, self.folder, content)
+
+    def report(self) -> bytes | None:
+        return read_report(self.folder)
+
+    # --- by itself ------------------------------------------------------------------------------
+    def scrub_every(self, interval_s: float) -> None:
+        """From now on; nothing for 0."""
+        if interval_s > 0:
+            self._daily = asyncio.create_task(self._scrub_on(interval_s))
+
+    async def _scrub_on(self, interval_s: float) -> None:
+        pause_s = 0.0
+        while True:
+            await asyncio.sleep(max(pause_s, self.soundness.due_in_s(interval_s)))
+            failures = self.soundness.failures
+            try:
+                await self.operations.ended(self.scrub())
+            except OperationRuns as other:
+                await self.operations.ended(other.operation)
+            pause_s = limits.SCRUB_RETRY_S if self.soundness.failures > failures else 0.0
+
+    async def close(self) -> None:
+        if self._daily is not None:
+            self._daily.cancel()
+        await self.operations.close()
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreIsFull("no room on the disk") from error
+        raise DiskFailed(str(error)) from error

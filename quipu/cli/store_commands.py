@@ -1,0 +1,133 @@
+"""Commands about the store of a node of this machine, and the node's own: drain, keys.
+
+Where the node runs it is asked over its admin socket; where it does not, the work is done here.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quipu.cli.node_commands import ConfigFile, DataDir, Json, Set, explained, flags_of, load
+
+Signatures = Annotated[
+    bool, typer.Option("--signatures", help="Check every signature, too: far slower.")
+]
+
+
+def stats(
+    data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
+) -> None:
+    """Say what is in the store; beside a running node, too."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.show_stats(found, json)
+
+
+def verify(
+    path: Annotated[
+        Path | None, typer.Argument(help="A store or a backup; without it, the node's store.")
+    ] = None,
+    signatures: Signatures = False,
+    records_only: Annotated[
+        bool, typer.Option("--records-only", help="Leave the walk over pages out.")
+    ] = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Check a store or a backup and change nothing. Exit code 9: something is wrong."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        wanted = storing.Wanted(path, signatures, records_only)
+        raise typer.Exit(int(storing.verify(found, wanted, json)))
+
+
+def scrub(
+    signatures: Signatures = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Check the node's store and keep the outcome for health and metrics. Exit code 9: wrong."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        raise typer.Exit(int(storing.scrub(found, signatures, json)))
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(help="A directory that is empty or not there.")],
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Copy the last commit and the genesis while the node goes on. The keys are not in it."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.backup(found, target, json)
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `backup` made.")],
+    set_aside: Annotated[
+        bool, typer.Option("--set-aside", help="Keep the store that is there under another name.")
+    ] = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Put a checked backup in the place of the store, beside its keys; the node must not run."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.restore(found, source, set_aside, json)
+
+
+def compact(
+    data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
+) -> None:
+    """Give the disk back what the store needs no more; the node must not run."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.compact(found, json)
+
+
+def drain(
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait at most.")] = 30.0,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Let the node finish what it has taken, and end. Exit code 8: it has not yet."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        raise typer.Exit(int(storing.drain(found, timeout, json)))
+
+
+def keys(
+    data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
+) -> None:
+    """List the node's keys: public parts, fingerprints, modes; never a secret."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.show_keys(found, json)

@@ -1,0 +1,178 @@
+"""What `quipu store`, `quipu drain` and `quipu keys` do."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quipu.cli.admin_socket import LOOK_INTERVAL_S, running_node
+from quipu.cli.progress import Bar
+from quipu.cli.remote import Output, Remote, fail
+from quipu.node.data_directory import STORE_FOLDER, open_directory
+from quipu.node.doctor import holder_of
+from quipu.node.exits import Exit
+from quipu.node.founding import GENESIS_FILE
+from quipu.node.key_list import KeyRow, key_rows
+from quipu.node.program import wall_ms
+from quipu.node.restoring import restore as restore_store
+from quipu.node.settings import Settings
+from quipu.node.soundness import Soundness
+from quipu.storage.backup import BackupFailed, copy_store, refuse_taken
+from quipu.storage.compaction import compact_store
+from quipu.storage.counting import read_stats
+from quipu.storage.environment import StoreMissing
+from quipu.storage.scrub import ScrubProgress
+from quipu.storage.store import StoreError
+from quipu.storage.verification import Report, verify_store
+
+
+class Wanted(NamedTuple):
+    """What `quipu store verify` is asked for."""
+
+    path: Path | None
+    signatures: bool
+    records_only: bool
+
+
+def show_stats(settings: Settings, as_json: bool) -> None:
+    with _named_errors():
+        found = read_stats(_store(settings))
+    known = Soundness.of(_folder(settings), wall_ms)
+    _show(found._asdict() | {"scrub_ended_ms": known.ended_ms, "scrub_found": known.found}, as_json)
+
+
+def verify(settings: Settings, wanted: Wanted, as_json: bool) -> Exit:
+    with _named_errors(), _bar() as report:
+        found = verify_store(
+            wanted.path or _store(settings),
+            report,
+            signatures=wanted.signatures,
+            structure=not wanted.records_only,
+        )
+    return _say_findings(found.facts(), as_json)
+
+
+def scrub(settings: Settings, signatures: bool, as_json: bool) -> Exit:
+    node = running_node(settings)
+    if node is not None:
+        query = "?signatures=true" if signatures else ""
+        return _say_findings(node.finish(node.ask("POST", f"/v1/admin/scrub{query}")), as_json)
+    with _named_errors(), _bar() as report:
+        found = verify_store(_store(settings), report, signatures=signatures).facts()
+    Soundness.of(_folder(settings), wall_ms).noted(found)
+    return _say_findings(found, as_json)
+
+
+def backup(settings: Settings, target: Path, as_json: bool) -> None:
+    target = target.absolute()
+    try:
+        refuse_taken(target)
+    except BackupFailed as error:
+        fail(f"{error}\n  Name a directory that is empty or not there.", Exit.CONFLICT)
+    node = running_node(settings)
+    if node is not None:
+        done = node.finish(node.ask("POST", "/v1/admin/backup", {"target": str(target)}))
+    else:
+        with _named_errors(), _bar() as report:
+            genesis = _folder(settings) / GENESIS_FILE
+            done = copy_store(_store(settings), target, report, [genesis])
+    _show(done, as_json)
+
+
+def restore(settings: Settings, source: Path, is_set_aside: bool, as_json: bool) -> None:
+    with _named_errors(), _bar() as report:
+        done = restore_store(source, _folder(settings), is_set_aside, report)
+    _show(done, as_json)
+
+
+def compact(settings: Settings, as_json: bool) -> None:
+    directory = open_directory(_folder(settings), None)
+    try:
+        with _named_errors(), _bar() as report:
+            done = compact_store(directory.store_path, report)
+    finally:
+        directory.close()
+    _show(done, as_json)
+
+
+def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:
+    node = running_node(settings)
+    if node is None:
+        fail(f"no node runs in {_folder(settings)}", Exit.UNREACHABLE)
+    told = node.ask("POST", "/v1/admin/drain")
+    ends_s = time.monotonic() + timeout_s
+    while holder_of(_folder(settings)) is not None:
+        if time.monotonic() > ends_s:
+            fail(f"process {told['pid']} has not ended yet", Exit.WAITED)
+        time.sleep(LOOK_INTERVAL_S)
+    _show({"pid": told["pid"], "ended": True}, as_json)
+    return Exit.OK
+
+
+def show_keys(settings: Settings, as_json: bool) -> None:
+    node = running_node(settings)
+    rows: list[dict[str, Any]]
+    if node is not None:
+        rows = node.ask("GET", "/v1/admin/keys")["items"]
+    else:
+        directory = open_directory(_folder(settings), None)
+        secret = directory.cluster_secret
+        found = key_rows(settings, directory.key.node_id, secret, directory.cluster_id)
+        directory.close()
+        rows = [row._asdict() for row in found]
+    _as(as_json).show_all(rows, KeyRow._fields)
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.node.data_dir.absolute()
+
+
+def _store(settings: Settings) -> Path:
+    return _folder(settings) / STORE_FOLDER
+
+
+# --- showing --------------------------------------------------------------------------------------
+@contextmanager
+def _bar() -> Iterator[Report]:
+    bar = Bar()
+
+    def report(progress: ScrubProgress) -> None:
+        bar.show(progress.phase, progress.done, progress.total)
+
+    try:
+        yield report
+    finally:
+        bar.end()
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    try:
+        yield
+    except StoreMissing as error:
+        fail(f"{error}\n  Name the node's --data-dir; `quipu run` makes one.", Exit.NOT_FOUND)
+    except (StoreError, OSError) as error:
+        fail(str(error), Exit.FAILURE)
+
+
+def _say_findings(found: dict[str, Any], as_json: bool) -> Exit:
+    if as_json:
+        _show(found, as_json)
+    else:
+        for finding in found["findings"]:
+            print(f"{finding['table']}: {finding['place']}: {finding['what']}")
+        left_out = found["found"] - len(found["findings"])
+        if left_out:
+            print(f"… and {left_out:,} more")
+        verdict = f"{found['found']:,} wrong" if found["found"] else "fine"
+        print(f"{found['path']}: {found['events']:,} events, {verdict}, {found['seconds']:.1f} s")
+    return Exit.NOT_VERIFIED if found["found"] else Exit.OK
+
+
+def _show(facts: dict[str, Any], as_json: bool) -> None:
+    _as(as_json).show(facts)
+
+
+def _as(as_json: bool) -> Remote:
+    return Remote((), None, None, Output.JSON if as_json else Output.TABLE)

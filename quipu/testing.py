@@ -1,0 +1,190 @@
+"""A real node inside the process of a test: own thread and loop, store on disk, HTTP on free ports.
+
+Nothing in it is made up. The pytest plugin makes fixtures of it; it needs no pytest itself.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Thread, current_thread
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import uvloop
+
+from quipu.cli.faces import HttpFaces, start_faces
+from quipu.client import Client
+from quipu.node import limits
+from quipu.node.config import Value, load
+from quipu.node.founding import GENESIS_FILE
+from quipu.node.logs import open_log
+from quipu.node.program import Node, open_node
+from quipu.node.settings import Address, Settings
+
+LOG_FILE = "node.log"
+DATA_FOLDER = "data"
+OF_A_TEST = {
+    "api.listen": "127.0.0.1:0",
+    "ops.listen": "127.0.0.1:0",
+    "log.format": "json",
+}
+
+
+class NodeBroke(Exception):
+    """The node stopped by itself; its log says more."""
+
+
+@dataclass(slots=True)
+class _Life:
+    """One start of a node, up to its end."""
+
+    thread: Thread
+    loop: asyncio.AbstractEventLoop
+    node: Node
+    faces: HttpFaces
+    is_killed: bool = False
+
+
+class LocalNode:
+    """A cluster of one. Its address stays the same from one start to the next."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` by their names in docs/settings.md. Raises `BadSetting`."""
+        given = OF_A_TEST | {"node.data_dir": str(folder / DATA_FOLDER)} | dict(settings or {})
+        flags = {key: Value(text, "this test") for key, text in given.items()}
+        self._settings = load(None, {}, flags).settings
+        self._client: Client | None = None
+        self._life: _Life | None = None
+        self.log_path = folder / LOG_FILE
+        self.url = self.ops_url = ""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._client is not None:
+            self._client.close()
+        self.stop()
+
+    # --- what a test asks -------------------------------------------------------------------------
+    @property
+    def client(self) -> Client:
+        """For this node; it stays usable over restarts. With tokens, make one of your own."""
+        if self._client is None:
+            self._client = Client(self.url)
+        return self._client
+
+    @property
+    def data_dir(self) -> Path:
+        return self._settings.node.data_dir
+
+    @property
+    def genesis(self) -> bytes:
+        """To pin the cluster: `quipu.verify.verify(proof, node.genesis)`."""
+        return (self.data_dir / GENESIS_FILE).read_bytes()
+
+    @property
+    def is_running(self) -> bool:
+        return self._life is not None
+
+    # --- what a test does with it -----------------------------------------------------------------
+    def start(self) -> None:
+        """Raises `CannotStart`, with the reason that `quipu run` would give."""
+        if self._life is not None:
+            return
+        self.data_dir.parent.mkdir(parents=True, exist_ok=True)
+        began: Future[_Life] = Future()
+        name = f"quipu-{self._settings.node.name}"
+        thread = Thread(target=self._run, args=(began,), name=name, daemon=True)
+        thread.start()
+        try:
+            self._life = began.result()
+        except BaseException:
+            thread.join()
+            raise
+        urls = self._life.faces.urls
+        self.url, self.ops_url = urls["api"], urls["ops"]
+        self._settings = _listening_at(self._settings, self.url, self.ops_url)
+
+    def stop(self) -> None:
+        """Drains, as SIGTERM would. Raises `NodeBroke` where it had given up before."""
+        life = self._life
+        if life is not None:
+            life.loop.call_soon_threadsafe(life.node.ask_stop, "the test is done with it")
+            self._wait_for_the_end(life)
+
+    def kill(self) -> None:
+        """As near to kill -9 as one process allows: connections break, nothing is drained, what
+        waits is lost. A commit under way is waited for; the disk keeps its pages."""
+        life = self._life
+        if life is not None:
+            life.is_killed = True
+            life.loop.call_soon_threadsafe(_strike, life)
+            self._wait_for_the_end(life)
+
+    def restart(self) -> None:
+        """The same directory, a new journal, the same address."""
+        self.stop()
+        self.start()
+
+    def _wait_for_the_end(self, life: _Life) -> None:
+        life.thread.join()
+        self._life = None
+        if life.node.failure:
+            raise NodeBroke(f"{life.node.failure} ({self.log_path})")
+
+    # --- its thread -------------------------------------------------------------------------------
+    def _run(self, began: "Future[_Life]") -> None:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._live(began))
+        except BaseException as error:
+            if began.done():
+                raise
+            began.set_exception(error)
+
+    async def _live(self, began: "Future[_Life]") -> None:
+        loop = asyncio.get_running_loop()
+        with self.log_path.open("a", encoding="utf-8") as stream:
+            node = open_node(self._settings, open_log(self._settings.log, stream), loop)
+            try:
+                faces = await start_faces(node.ledger, self._settings, node.administration)
+                life = _Life(current_thread(), loop, node, faces)
+                began.set_result(life)
+                await node.stopping.wait()
+                if not life.is_killed:
+                    await node.drain()
+                await faces.stop(0.0 if life.is_killed else limits.STOP_S)
+            finally:
+                node.close()
+
+
+def _strike(life: _Life) -> None:
+    """On the node's own loop: from here on nobody is answered."""
+    life.node.ledger.turns.stop()
+    life.faces.running.abort()
+    life.node.stopping.set()
+
+
+def _listening_at(settings: Settings, url: str, ops_url: str) -> Settings:
+    return replace(
+        settings,
+        api=replace(settings.api, listen=_address_of(url)),
+        ops=replace(settings.ops, listen=_address_of(ops_url)),
+    )
+
+
+def _address_of(url: str) -> Address:
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return Address(parts.hostname, parts.port)

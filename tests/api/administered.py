@@ -1,0 +1,48 @@
+"""The real administration of a store of its own, beside the ledger in memory."""
+
+import io
+import time
+from pathlib import Path
+
+from quipu.node.administration import Administration
+from quipu.node.data_directory import STORE_FOLDER
+from quipu.node.key_list import key_rows
+from quipu.node.logs import open_log
+from quipu.node.operations import Operations
+from quipu.node.settings import LogSettings, NodeSettings, Settings
+from quipu.node.soundness import Soundness
+from quipu.storage.lmdb_store import open_store
+from tests.made_events import MadeCluster, lived_through
+
+
+class Drained:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def administration_in(folder: Path, turns: int = 5) -> tuple[Administration, Drained]:
+    cluster, drained = MadeCluster(), Drained()
+    store = open_store(folder / STORE_FOLDER, cluster.owner())
+    for batch in lived_through(cluster, turns):
+        store.commit(batch)
+    store.close()
+    (folder / "genesis").write_bytes(b"a genesis")
+    settings = Settings(node=NodeSettings(data_dir=folder))
+    log = open_log(LogSettings(format="json"), stream=io.StringIO())
+    made = Administration(
+        folder,
+        lambda: key_rows(settings, cluster.owner().node_id, bytes(32), bytes(32)),
+        drained,
+        lambda: None,
+        Operations(wall_ms, log),
+        Soundness.of(folder, wall_ms),
+        log,
+    )
+    return made, drained
