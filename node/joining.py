@@ -51,6 +51,7 @@ def join_network(
     )
     peers = Peers(config, _kept(directory), network.clock())
     first: list[Input] = [SeedGiven(peer, where) for peer, where in seeds]
+    network.troubles.own_name, network.troubles.own_endpoint = settings.node.name, endpoint
     network.run(peers, transport, first)
     return endpoint
 

@@ -6,6 +6,7 @@ What it is not: the connections below stay as they are, so no packet is delayed 
 """
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 from quipu.ledger.words import NodeId
@@ -43,6 +44,14 @@ class Screen:
     @property
     def bound(self) -> Endpoint:
         return self._below.bound
+
+    @property
+    def connections(self) -> int:
+        return self._below.connections
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        return self._below.faults
 
     def open(self, peer: NodeId, endpoint: Endpoint) -> None:
         if peer in self.blocked:
