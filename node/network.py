@@ -21,6 +21,7 @@ from quipu.node.troubles import Troubles
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p.peers import Peers
+from quipu.p2p.queries import Verdict
 from quipu.p2p.transport import Happening, Transport
 from quipu.p2p.transports.screen import Screen
 from quipu.p2p.words import Endpoint, PeerState, PeerView
@@ -121,6 +122,8 @@ class Network:
     async def query(self, question: str, argument: bytes, timeout_s: float) -> fx.QueryEnded:
         if len(self._queries) >= limits.QUERIES_MAX:
             raise Overloaded(limits.RETRY_AFTER_S, "too many queries are under way")
+        if self._peers is None:
+            return fx.QueryEnded(0, Verdict.TIMEOUT, None, (), 0)  # nobody can be asked
         self._last_ticket += 1
         ticket = self._last_ticket
         result: asyncio.Future[fx.QueryEnded] = asyncio.get_running_loop().create_future()
