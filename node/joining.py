@@ -1,7 +1,9 @@
 """From settings and data directory to a running network."""
 
+import os
 import secrets
 from contextlib import suppress
+from pathlib import Path
 
 from quipu import __version__
 from quipu.ledger import signing
@@ -19,6 +21,8 @@ from quipu.p2p.kept import decode_kept
 from quipu.p2p.limits import KEPT_BYTES_MAX
 from quipu.p2p.peers import Peers
 from quipu.p2p.refusals import FrameRefused
+from quipu.p2p.transport import Transport
+from quipu.p2p.transports import screen
 from quipu.p2p.transports.refusals import AddressTaken, CannotListen
 from quipu.p2p.transports.zmq_transport import ZmqTransport
 from quipu.p2p.words import Endpoint
@@ -31,13 +35,7 @@ def join_network(
 ) -> Endpoint:
     """Within the running loop; answers where others reach this node. Raises `CannotStart`."""
     seeds = _seeds(settings, directory)
-    listen = settings.p2p.listen
-    try:
-        transport = ZmqTransport(directory.key, Endpoint(*listen), network.hear)
-    except AddressTaken as error:
-        raise PortTaken(f"p2p.listen: {error.what}", error.next_step) from error
-    except CannotListen as error:
-        raise BadSetting(f"p2p.listen: {error.what}", error.next_step) from error
+    transport = _listen(settings, directory, network)
     endpoint = _advertised(settings.p2p.advertise, transport.bound)
     epoch = view.epoch
     config = PeersConfig(
@@ -53,8 +51,28 @@ def join_network(
     )
     peers = Peers(config, _kept(directory), network.clock())
     first: list[Input] = [SeedGiven(peer, where) for peer, where in seeds]
+    network.troubles.own_name, network.troubles.own_endpoint = settings.node.name, endpoint
     network.run(peers, transport, first)
     return endpoint
+
+
+def _listen(settings: Settings, directory: DataDirectory, network: Network) -> Transport:
+    """Behind a screen where a test wants to part this node from others."""
+    file = os.environ.get(screen.VARIABLE)
+    between = screen.Screen(Path(file), network.hear) if file else None
+    hear = network.hear if between is None else between.hear
+    try:
+        transport = ZmqTransport(directory.key, Endpoint(*settings.p2p.listen), hear)
+    except AddressTaken as error:
+        raise PortTaken(f"p2p.listen: {error.what}", error.next_step) from error
+    except CannotListen as error:
+        raise BadSetting(f"p2p.listen: {error.what}", error.next_step) from error
+    if between is None:
+        return transport
+    network.log.warning("peers may be blocked on purpose", by=file)
+    network.screen = between
+    between.over(transport)
+    return between
 
 
 def check_advertised(settings: Settings) -> None:

@@ -28,7 +28,13 @@ STOP_S = 10.0  # SIGTERM to exit, whatever hangs
 TIMES_RECENT_MAX = 65_536  # events whose times of arrival and of Read are remembered, 10 MiB
 SUBSCRIPTIONS_MAX = 1_024  # as many as the API has connections
 SUBSCRIPTION_QUEUE_MAX = 65_536  # news that one of them may ask to have kept for it
+QUERY_MS_MAX = 60_000  # as long as the peer machine keeps a question
+QUESTION_TIME_STEP_MS = 60_000  # clocks are seconds apart: a minute is the same for most
+QUESTION_TIME_DIGITS_MAX = 15  # of milliseconds: 30,000 years
 QUERIES_MAX = 64  # questions to the cluster at a time, as many as the peer machine keeps
+TROUBLES_MAX = 1_024  # of peers that cannot be linked, as many as there are peers
+TROUBLE_DETAIL_CHARS = 128  # of what a stranger sent: enough to know it by
+TROUBLE_LOOK_S = 3.0  # between two looks for peers that do not greet back: a greeting takes 2
 WAITERS_MAX = 65_536  # requests that wait for an event to become Read, 1 KiB each
 
 # --- reading -------------------------------------------------------------------------------------

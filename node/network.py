@@ -16,12 +16,15 @@ from quipu.ledger.words import NodeId, Now
 from quipu.node import limits
 from quipu.node.inbox import Inbox
 from quipu.node.logs import Log
-from quipu.node.service import Overloaded
+from quipu.node.service import Draining, Overloaded
+from quipu.node.troubles import Troubles
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p.peers import Peers
+from quipu.p2p.queries import Verdict
 from quipu.p2p.transport import Happening, Transport
-from quipu.p2p.words import PeerState, PeerView
+from quipu.p2p.transports.screen import Screen
+from quipu.p2p.words import Endpoint, PeerState, PeerView
 
 MS_PER_S = 1_000
 Answerer = Callable[[str, bytes], bytes]  # question, argument
@@ -38,8 +41,15 @@ class Network:
     answer: Answerer = lambda question, argument: b""
     tell: Callable[[fx.StateChanged], None] = lambda change: None
     up: dict[NodeId, None] = field(default_factory=dict)
+    troubles: Troubles = field(init=False)
     refused: Counter[str] = field(default_factory=Counter)
     frames_dropped: int = 0
+    frames_sent: int = 0
+    frames_received: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    frames_missed: int = 0
+    screen: Screen | None = None
     _peers: Peers | None = None
     _transport: Transport | None = None
     _inputs: list[ins.Input] = field(default_factory=list)
@@ -47,20 +57,32 @@ class Network:
     _queries: dict[int, asyncio.Future[fx.QueryEnded]] = field(default_factory=dict)
     _last_ticket: int = 0
     _asked: bool = False
+    _dialled: dict[NodeId, Endpoint] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
+    _looking: asyncio.TimerHandle | None = None
     _keeping: asyncio.Task[None] | None = None
     _to_keep: bytes | None = None
+
+    def __post_init__(self) -> None:
+        self.troubles = Troubles(self.log)
 
     def run(self, peers: Peers, transport: Transport, first: list[ins.Input]) -> None:
         self._peers, self._transport = peers, transport
         self.inbox.taken = self._push_held
         self._inputs += first
         self._ask()
+        self._look()
 
     # --- from below -----------------------------------------------------------------------------
     def hear(self, happening: Happening) -> None:
-        if isinstance(happening, ins.FrameDropped):
-            self.frames_dropped += 1
+        match happening:
+            case ins.FrameReceived(head=head, content=content):
+                self.frames_received += 1
+                self.bytes_received += len(head) + len(content)
+            case ins.FrameDropped():
+                self.frames_dropped += 1
+            case ins.LinkClosed(peer, why):
+                self.troubles.link_closed(peer, self._dialled.get(peer), why)
         self._inputs.append(happening)
         self._ask()
 
@@ -78,12 +100,30 @@ class Network:
         for peer in self.up:
             self._push(PeerConnected(peer), 0)
 
+    @property
+    def blocked(self) -> int:
+        """Peers that a test has parted this node from."""
+        return 0 if self.screen is None else len(self.screen.blocked)
+
     def views(self) -> tuple[PeerView, ...]:
-        return () if self._peers is None else self._peers.views()
+        found = () if self._peers is None else self._peers.views()
+        return tuple(view._replace(trouble=self.troubles.of(view.peer)) for view in found)
+
+    @property
+    def connections(self) -> int:
+        return 0 if self._transport is None else self._transport.connections
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """What the transport did not take, by cause."""
+        found = {} if self._transport is None else self._transport.faults
+        return {str(fault): count for fault, count in found.items()}
 
     async def query(self, question: str, argument: bytes, timeout_s: float) -> fx.QueryEnded:
         if len(self._queries) >= limits.QUERIES_MAX:
             raise Overloaded(limits.RETRY_AFTER_S, "too many queries are under way")
+        if self._peers is None:
+            return fx.QueryEnded(0, Verdict.TIMEOUT, None, (), 0)  # nobody can be asked
         self._last_ticket += 1
         ticket = self._last_ticket
         result: asyncio.Future[fx.QueryEnded] = asyncio.get_running_loop().create_future()
@@ -103,10 +143,30 @@ class Network:
         self._inputs.append(ins.LeaveAsked())
         self._step()
         self._disarm()
+        if self._looking is not None:
+            self._looking.cancel()
+        for waiting in self._queries.values():
+            if not waiting.done():
+                waiting.set_exception(Draining("the node is stopping"))
         transport, self._transport = self._transport, None
         await transport.stop()
         if self._keeping is not None:
             await self._keeping
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "peer_frames_sent_total": self.frames_sent,
+            "peer_frames_received_total": self.frames_received,
+            "peer_frames_dropped_total": self.frames_dropped,
+            "peer_frames_missed_total": self.frames_missed,
+            "peer_sent_bytes_total": self.bytes_sent,
+            "peer_received_bytes_total": self.bytes_received,
+        }
+
+    def _look(self) -> None:
+        self.troubles.look(self.views())
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(limits.TROUBLE_LOOK_S, self._look)
 
     # --- a step ---------------------------------------------------------------------------------
     def _ask(self) -> None:
@@ -138,15 +198,19 @@ class Network:
     def _carry_out(self, effect: fx.Effect, transport: Transport) -> None:
         match effect:
             case fx.SendFrame(peer, head, content):
+                self.frames_sent += 1
+                self.bytes_sent += len(head) + len(content)
                 transport.send(peer, head, content)
             case fx.LedgerHeard(peer, data):
                 self._push(MessageReceived(peer, data), len(data))
             case fx.OpenLink(peer, endpoint):
+                self._dialled[peer] = endpoint
                 transport.open(peer, endpoint)
             case fx.CloseLink(peer):
                 transport.close(peer)
             case fx.PeerUp(peer):
                 self.up[peer] = None
+                self.troubles.up(peer, self.views())
                 self._push(PeerConnected(peer), 0)
             case fx.PeerDown(peer):
                 self.up.pop(peer, None)
@@ -159,6 +223,7 @@ class Network:
             case fx.StateChanged(peer, before, after, why):
                 say = self.log.info if after is PeerState.ALIVE else self.log.warning
                 say("peer", peer=peer.hex()[:16], before=before, after=after, why=why)
+                self.troubles.moved(effect)
                 self.tell(effect)
             case fx.Question(ticket, _, question, argument):
                 answer = self.answer(question, argument)
@@ -168,10 +233,13 @@ class Network:
                 waiting = self._queries.get(ticket)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(effect)
+            case fx.FramesMissed(frames=frames):
+                self.frames_missed += frames
             case fx.KeepPeers(data):
                 self._keep(data)
             case fx.Refusal(peer, cause, detail):
                 self.refused[cause] += 1
+                self.troubles.refused(effect)
                 named = "" if peer is None else peer.hex()[:16]
                 self.log.debug("frame refused", peer=named, cause=cause, detail=detail)
 

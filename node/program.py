@@ -40,12 +40,14 @@ from quipu.node.measures import Measures
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.operations import Operations
+from quipu.node.questions import Answers
 from quipu.node.running import RunningLedger
-from quipu.node.service import Draining
+from quipu.node.service import Draining, PeerMoved
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
+from quipu.p2p.effects import StateChanged
 from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
@@ -179,7 +181,9 @@ def _administration(
 ) -> Administration:
     def keys() -> list[KeyRow]:
         secret = directory.cluster_secret
-        return key_rows(settings, directory.key.node_id, secret, directory.cluster_id)
+        return key_rows(
+            settings, directory.key.node_id, secret, directory.cluster_id, ledger.endpoint
+        )
 
     def forget_dead_readers() -> None:
         ledger.machine.store.forget_dead_readers()  # the store may be another by then
@@ -216,6 +220,11 @@ def _connect(node: Node) -> None:
     def epoch_opened() -> None:
         network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
 
+    def peer_moved(change: StateChanged) -> None:
+        ledger.tell([PeerMoved(change.peer, change.before, change.after, change.why)])
+
+    network.tell = peer_moved
+    network.answer = Answers(ledger, clock).answer
     ledger.turns.outlets = Outlets(
         network.send,
         ledger.tell,

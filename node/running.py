@@ -303,6 +303,7 @@ class RunningLedger:
         return Metrics(
             counters={
                 **measures.counters(),
+                **self.network.counters(),
                 "scrubs_total": self.soundness.scrubs,
                 "scrub_failures_total": self.soundness.failures,
             },
@@ -312,6 +313,8 @@ class RunningLedger:
                 "members": len(self.epoch.members),
                 "members_live": len(self._live_members()),
                 "peers_up": len(self.network.up),
+                "peers_blocked": self.network.blocked,
+                "peer_connections": self.network.connections,
                 "journals_above_cut": self.machine.checkpoint.journals_open,
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,
@@ -332,5 +335,6 @@ class RunningLedger:
             refused={
                 **{str(reason): count for reason, count in measures.inputs_refused.items()},
                 **{f"peer-{cause}": count for cause, count in self.network.refused.items()},
+                **{f"link-{fault}": count for fault, count in self.network.faults.items()},
             },
         )

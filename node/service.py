@@ -18,7 +18,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
 from quipu.p2p.effects import QueryEnded
-from quipu.p2p.words import Endpoint, PeerView
+from quipu.p2p.words import Endpoint, PeerState, PeerView
 
 
 class EntryId(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -196,7 +196,16 @@ class Goodbye(NamedTuple):
     reason: str
 
 
-News = EventStored | EventRead | Gap | Goodbye
+class PeerMoved(NamedTuple):
+    """Another node is held for something else now: alive, suspect, left …"""
+
+    peer: NodeId
+    before: PeerState
+    after: PeerState
+    why: str
+
+
+News = EventStored | EventRead | PeerMoved | Gap | Goodbye
 
 
 class Subscription(Protocol):

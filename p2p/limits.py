@@ -50,6 +50,7 @@ RESOLVE_TIMEOUT_MS = 5_000  # of a host name: what a resolver takes to try a sec
 LINK_HEARTBEAT_INTERVAL_MS = 1_000  # of libzmq, below the machine's own: finds a dead connection
 LINK_HEARTBEAT_TIMEOUT_MS = 5_000  # as long as it takes to become SUSPECT
 LINGER_MS = 1_000  # what was sent before the end is still delivered within it
+SCREEN_INTERVAL_MS = 50  # how soon a partition that a test asks for begins
 WATCH_INTERVAL_MS = 250  # how often connections are measured: bounds what a flood can add
 
 # --- membership ---------------------------------------------------------------------------------

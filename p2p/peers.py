@@ -111,6 +111,7 @@ class Peers:
             link.inbound is not None,
             link.way is Way.OPEN,
             link.greeting.version if link.greeting is not None else "",
+            link.greeting.name if link.greeting is not None else "",
         )
 
     # --- what enters ----------------------------------------------------------------------------

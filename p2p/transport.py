@@ -1,6 +1,6 @@
 """What the peer machine needs of a transport: real over ZeroMQ, and twins for tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from quipu.ledger.words import NodeId
@@ -18,6 +18,14 @@ class Transport(Protocol):
     @property
     def bound(self) -> Endpoint:
         """Where it listens; the port is the real one where 0 was asked for."""
+
+    @property
+    def connections(self) -> int:
+        """Inbound, with those that are still in their handshake."""
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """What was not taken, or ended a connection, by cause."""
 
     def open(self, peer: NodeId, endpoint: Endpoint) -> None:
         """In place of the link to that peer that there may be."""

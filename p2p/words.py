@@ -47,3 +47,5 @@ class PeerView(NamedTuple):
     linked_in: bool  # it reached this node, HELLO verified
     linked_out: bool  # this node reached it
     version: str
+    name: str = ""  # as it calls itself
+    trouble: str = ""  # why it is not linked, in words for people

@@ -75,6 +75,9 @@ class Hub:
             return "no connection: refused, or no way to that address"
         return listener if listener.node_id == peer else "ended within the handshake"
 
+    def links_to(self, receiver: "MemoryTransport") -> int:
+        return sum(link.receiver is receiver for link in self._links)
+
     def forget(self, link: "_Link") -> None:
         self._links.remove(link)
 
@@ -170,6 +173,11 @@ class MemoryTransport:
         self.link_key: LinkKey = key
         self.is_paused = False
         self.bound = hub.listen(self, listen)
+        self.faults: dict[str, int] = {}
+
+    @property
+    def connections(self) -> int:
+        return self._hub.links_to(self)
 
     def open(self, peer: NodeId, endpoint: Endpoint) -> None:
         self.close(peer)

@@ -17,7 +17,6 @@ from quipu.p2p import limits
 from quipu.p2p.inputs import FrameDropped
 from quipu.p2p.link_keys import link_key_of
 from quipu.p2p.transport import Hear
-from quipu.p2p.transports.arrivals import Fault
 from quipu.p2p.transports.inbound import Inbound
 from quipu.p2p.transports.options import Curve, is_address
 from quipu.p2p.transports.outbound import Outbound
@@ -60,8 +59,8 @@ class ZmqTransport:
         return self._inbound.connections
 
     @property
-    def faults(self) -> Counter[Fault]:
-        return self._inbound.faults
+    def faults(self) -> Counter[str]:
+        return Counter({str(fault): count for fault, count in self._inbound.faults.items()})
 
     # --- outbound -------------------------------------------------------------------------------
     def open(self, peer: NodeId, endpoint: Endpoint) -> None:

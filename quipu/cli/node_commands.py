@@ -141,6 +141,31 @@ def init(
         init_node(load(config, given).settings, key_only, as_json=json)
 
 
+def join(
+    invitation: Annotated[Path, typer.Argument(help="File that `quipu invite` has written.")],
+    data_dir: DataDir = None,
+    name: Name = None,
+    p2p_listen: P2pListen = None,
+    advertise: Advertise = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Make a new node of an existing cluster, as `quipu run --join` does first, without running."""
+    with explained():
+        from quipu.cli.founding import init_node
+
+        given = flags_of(
+            settings,
+            data_dir=data_dir,
+            name=name,
+            p2p_listen=p2p_listen,
+            advertise=advertise,
+            join=str(invitation),
+        )
+        init_node(load(config, given).settings, key_only=False, as_json=json)
+
+
 def invite(
     out: Annotated[Path, typer.Option("--out", help="File to write; nobody else may read it.")],
     data_dir: DataDir = None,

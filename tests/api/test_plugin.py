@@ -41,8 +41,8 @@ def run_as_another_project(folder: Path, text: str, *options: str) -> str:
     return done.stdout
 
 
-def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    (example,) = BLOCK.findall(tree.read("docs/testing.md"))
+def test_the_examples_of_the_documentation_run(tmp_path: Path) -> None:
+    example = "\n\n".join(BLOCK.findall(tree.read("docs/testing.md")))
     assert f"{example.count('def test_')} passed" in run_as_another_project(tmp_path, example)
 
 
@@ -55,7 +55,12 @@ def test_the_fixtures_are_listed_with_what_they_are(tmp_path: Path) -> None:
     listed = run_as_another_project(tmp_path, LAZY, "--fixtures")
     documented = tree.read("docs/testing.md")
     fixtures = re.findall(r"^(quipu_\w+).* -- .*pytest_plugin", listed, re.MULTILINE)
-    assert sorted(fixtures) == ["quipu_new_node", "quipu_node", "quipu_node_session"]
+    assert sorted(fixtures) == [
+        "quipu_cluster",
+        "quipu_new_node",
+        "quipu_node",
+        "quipu_node_session",
+    ]
     assert all(f"| `{name}` |" in documented for name in fixtures)
 
 

@@ -27,6 +27,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/ledger_commands.py:list_": OPTIONS,
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,
+    "quipu/cli/node_commands.py:join": OPTIONS,
     "quipu/cli/node_commands.py:invite": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
     "quipu/cli/store_commands.py:restore": OPTIONS,
