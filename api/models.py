@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 from quipu.api.bodies import Base64, Time
 from quipu.api.problems import ProblemBody
 from quipu.node.operations import OperationKind, OperationState
+from quipu.p2p.words import PeerState
 
 Hex32 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 EntryIdText = Annotated[
@@ -16,6 +17,7 @@ EntryIdText = Annotated[
 U64Text = Annotated[str, msgspec.Meta(pattern="^[0-9]+$", description="u64 as text")]
 State = Literal["stored", "read", "void"]
 Kind = Literal["data", "config", "void"]
+QueryVerdict = Literal["agreed", "contested", "timeout"]
 
 
 class MemberRef(msgspec.Struct, frozen=True):
@@ -269,7 +271,7 @@ class HealthBody(msgspec.Struct, frozen=True):
 class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of a stream as NDJSON; as SSE, `type` is the event and `cursor` its id."""
 
-    type: Literal["entry", "status", "gap", "heartbeat", "goodbye"]
+    type: Literal["entry", "status", "member", "gap", "heartbeat", "goodbye"]
     cursor: str = ""
     entry: EntryBody | None = None
     event_id: str = ""
@@ -278,6 +280,72 @@ class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     after: str = ""
     upto: str = ""
     reason: str = ""
+    node_id: str = ""
+    before: str = ""
+
+
+# --- cluster --------------------------------------------------------------------------------------
+class ClusterBody(msgspec.Struct, frozen=True):
+    """Which cluster this is. `safe`: no two majorities could each make something final alone."""
+
+    cluster_id: Hex32
+    cluster_name: str
+    epoch: U64Text
+    policy: str
+    members: int
+    members_live: int
+    max_confirms: int
+    safe: bool
+    finality: bool
+    streams_erasable: list[str]
+
+
+class MemberBody(msgspec.Struct, frozen=True):
+    """A node as this one sees it. `trouble`: why it is not linked, empty where it is or was not
+    tried. The live view never changes how many confirmations are needed."""
+
+    node_id: Hex32
+    name: str
+    number: int | None
+    roles: list[str]
+    is_self: bool
+    state: PeerState
+    endpoint: str | None
+    uri: str | None
+    heard_ms_ago: int | None
+    version: str
+    pools: list[str]
+    linked_in: bool
+    linked_out: bool
+    trouble: str
+
+
+class MemberList(msgspec.Struct, frozen=True):
+    """The roster by number, then the observers and others that this node knows."""
+
+    items: list[MemberBody]
+
+
+class QueryAnswer(msgspec.Struct, frozen=True):
+    """What one member answered; `signed_base64` is its message as it signed it."""
+
+    node_id: Hex32
+    name: str
+    answer: str
+    signed_base64: Base64
+
+
+class QueryResult(msgspec.Struct, frozen=True):
+    """How the answers of the members of that moment were counted. `agreed`: at least half gave
+    that answer, and no other can come to half; `contested`: two have half each; `timeout`."""
+
+    question: str
+    argument: str
+    verdict: QueryVerdict
+    answer: str | None
+    asked: int
+    answered: int
+    answers: list[QueryAnswer]
 
 
 # --- admin ----------------------------------------------------------------------------------------
@@ -317,6 +385,7 @@ class KeyBody(msgspec.Struct, frozen=True):
     mode: str
     fingerprint: str
     public: str
+    uri: str
 
 
 class KeyList(msgspec.Struct, frozen=True):

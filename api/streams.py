@@ -22,14 +22,24 @@ from quipu.api.cursors import Cursor, read_cursor
 from quipu.api.face import Face
 from quipu.api.models import StreamItem
 from quipu.api.pages import Filter, Page, Pages
-from quipu.api.problems import Problem, at
+from quipu.api.problems import Problem, at, problem
 from quipu.api.reading import Name, author_of, check_reach, readable_streams
 from quipu.api.shaping import Form
+from quipu.api.tokens import CLUSTER_READ
 from quipu.ledger.words import Cord
-from quipu.node.service import EventRead, EventStored, Gap, Goodbye, Ledger, Subscription
+from quipu.node.service import (
+    EventRead,
+    EventStored,
+    Gap,
+    Goodbye,
+    Ledger,
+    News,
+    PeerMoved,
+    Subscription,
+)
 
 SSE = "text/event-stream"
-KINDS = frozenset({"entries", "status"})
+KINDS = frozenset({"entries", "members", "status"})
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -71,6 +81,8 @@ async def stream(call: Call) -> Response:
     wanted = frozenset(query.events.split(","))
     if not wanted <= KINDS:
         raise at(Code.INVALID_PARAMETER, "events", f"is of {', '.join(sorted(KINDS))}")
+    if "members" in wanted and not call.principal.may(CLUSTER_READ):
+        problem(Code.FORBIDDEN, f"events=members needs the scope {CLUSTER_READ}")
     found = Filter(readable_streams(call, query.stream), author_of(call.ledger, query.author))
     pages = Pages(call.ledger, call.face.shapes, Form(lines=True), found, with_cursors=True)
     cursor = await _begin(call, query)
@@ -137,6 +149,8 @@ class _Told:
                         await self._write_status(response, identity, "read")
                 case EventStored(identity):
                     await self._write_status(response, identity, "stored")
+                case PeerMoved():
+                    await self._write_member(response, item)
                 case Gap():
                     await response.write(self._line(self._gap(item)))
                 case Goodbye(reason):
@@ -175,6 +189,15 @@ class _Told:
             item = StreamItem("status", event_id=identity.hex(), state=state)
             await response.write(self._line(item))
 
+    async def _write_member(self, response: web.StreamResponse, moved: PeerMoved) -> None:
+        if "members" in self.wanted:
+            node_id, state = moved.peer.hex(), str(moved.after)
+            before = str(moved.before)
+            item = StreamItem(
+                "member", node_id=node_id, before=before, state=state, reason=moved.why
+            )
+            await response.write(self._line(item))
+
     def _line(self, item: StreamItem) -> bytes:
         if not self.as_sse:
             return msgspec.json.encode(item) + b"\n"
@@ -195,7 +218,6 @@ def bound_what_is_unsent(call: Call) -> None:
 
 
 _HEARTBEAT = StreamItem("heartbeat")
-News = EventStored | EventRead | Gap | Goodbye
 
 
 async def _with_heartbeats(

@@ -1,19 +1,22 @@
 """The endpoints of the node: one table for routes, scopes and documentation."""
 
-from quipu.api import cluster, documents, events, ops
+from quipu.api import cluster, documents, events, members, ops
 from quipu.api.admin_table import ADMIN
 from quipu.api.bodies import JSON
-from quipu.api.calls import Answer, Endpoint
+from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
 from quipu.api.entry_table import READING, WRITING
 from quipu.api.models import (
+    ClusterBody,
     EventList,
     EvidenceList,
     ExplanationBody,
     Frontier,
     HealthBody,
     LeafList,
+    MemberList,
     NodeBody,
+    QueryResult,
     SignedEventBody,
 )
 from quipu.api.tokens import CLUSTER_READ
@@ -132,6 +135,49 @@ EVENTS = (
         tag="node",
     ),
 )
+CLUSTER = (
+    Endpoint(
+        "GET",
+        "/v1/cluster",
+        "cluster",
+        "Which cluster this is, and what its members confirm by",
+        CLUSTER_READ,
+        members.cluster,
+        (Answer(200, "Identity, epoch, policy.", ClusterBody),),
+        tag="cluster",
+    ),
+    Endpoint(
+        "GET",
+        "/v1/cluster/members",
+        "members",
+        "The roster and the live view of this node",
+        CLUSTER_READ,
+        members.members,
+        (Answer(200, "Members by number, then observers.", MemberList),),
+        tag="cluster",
+    ),
+    Endpoint(
+        "POST",
+        "/v1/cluster/queries",
+        "query",
+        "Ask all members, and count their answers",
+        CLUSTER_READ,
+        members.query,
+        (Answer(200, "The verdict, and each answer as it was signed.", QueryResult),),
+        (
+            Code.MALFORMED_BODY,
+            Code.INVALID_FIELD,
+            Code.UNKNOWN_FIELD,
+            Code.BODY_TIMEOUT,
+            Code.TOO_LARGE,
+            Code.UNSUPPORTED_MEDIA_TYPE,
+            Code.NODE_FULL,
+            Code.DRAINING,
+        ),
+        body=RequestBody(members.NewQuery, {JSON: {"question": "version"}}, (JSON,)),
+        tag="cluster",
+    ),
+)
 DOCUMENTS = (
     Endpoint(
         "GET",
@@ -168,7 +214,7 @@ DOCUMENTS = (
         tag="documents",
     ),
 )
-API = WRITING + READING + EVENTS + DOCUMENTS
+API = WRITING + READING + EVENTS + CLUSTER + DOCUMENTS
 
 _HEALTH = (
     Answer(200, "All of it holds.", HealthBody),

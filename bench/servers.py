@@ -21,7 +21,9 @@ STOP_S = 20.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 KIB = 1024
 MIB = 1024 * KIB
-ANY_PORTS = ("--api-listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+ANY_PORTS = tuple(
+    part for face in ("api", "p2p", "ops") for part in (f"--{face}-listen", "127.0.0.1:0")
+)
 
 
 class Server:

@@ -7,7 +7,7 @@ one transaction, and speaks the others after it. The parts never call the core.
 from dataclasses import dataclass
 
 from quipu.ledger import inv as invs
-from quipu.ledger import signing
+from quipu.ledger import lone_epochs, signing
 from quipu.ledger.admission import Admission, Placed
 from quipu.ledger.author import Author
 from quipu.ledger.cluster_time import ClusterTime
@@ -52,6 +52,8 @@ from quipu.ledger.intake import Intake
 from quipu.ledger.known import Known
 from quipu.ledger.messages import (
     Answer,
+    EpochMessage,
+    EpochWant,
     EventBytes,
     EventMessage,
     EvidenceMessage,
@@ -241,6 +243,14 @@ class Core:
                 self._hear_sync(peer, message, turn)
             case Answer():
                 self._take_answer(peer, message, turn)
+            case EpochWant(number):
+                held = self.past.epoch_document(EpochNo(number))
+                if held is not None:
+                    turn.send(peer, EpochMessage(held[0], list(held[1])))
+            case EpochMessage(document, seals):
+                if lone_epochs.is_next(self.known, document, seals):
+                    self._open(document, tuple(seals), turn)
+                    self.exchange.want_epoch(peer, turn)
             case EvidenceMessage(proof):
                 self.intake.take_proof(proof, peer, turn)
                 self._note_own_conviction()

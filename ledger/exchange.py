@@ -13,6 +13,7 @@ from quipu.ledger.history import BranchRecord
 from quipu.ledger.intake import Intake
 from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.messages import (
+    EpochWant,
     EventMessage,
     EvidenceMessage,
     InvMessage,
@@ -72,6 +73,12 @@ class Exchange:
         """A receipt from before the loss of a disk may name what has not come back yet."""
         return all(self._intake.known.past.meta(EventId(row.id)) is not None for row in inv.rows)
 
+    def want_epoch(self, peer: NodeId, turn: Turn) -> None:
+        """Of a member that is alone: its epochs spread as its events do."""
+        newest = self._intake.known.epochs.newest
+        if len(newest.members) == 1 and self._intake.sync.views[peer].epoch > newest.number:
+            turn.send(peer, EpochWant(newest.number + 1))
+
     # --- SyncEvent ------------------------------------------------------------------------------
     def hear(self, peer: NodeId, message: SyncEvent, turn: Turn) -> bool:
         """False for a SyncEvent that came late or twice."""
@@ -80,6 +87,7 @@ class Exchange:
             return False
         view = sync.views[peer]
         self._listen(peer, view)
+        self.want_epoch(peer, turn)
         if message.proofs != self._intake.known.convictions.digest:
             for held in self._intake.known.convictions.all():
                 turn.send(peer, EvidenceMessage(held.data))

@@ -112,5 +112,8 @@ class History(Protocol):
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         """One kept receipt."""
 
+    def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
+        """The document of an epoch after the genesis, and its seals."""
+
     def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterable[bytes]:
         """The kept receipts of a signer with at least this number, in order."""

@@ -120,7 +120,27 @@ class EvidenceMessage(
     proof: bytes
 
 
-Message = EventMessage | InvMessage | GetData | Answer | SyncEvent | EvidenceMessage
+class EpochWant(msgspec.Struct, array_like=True, frozen=True, tag=7, forbid_unknown_fields=True):
+    """The document of that epoch, with what proves it."""
+
+    number: Number32
+
+
+class EpochMessage(msgspec.Struct, array_like=True, frozen=True, tag=8, forbid_unknown_fields=True):
+    document: bytes
+    seals: Annotated[list[bytes], msgspec.Meta(max_length=limits.SEALS_MAX)]
+
+
+Message = (
+    EventMessage
+    | InvMessage
+    | GetData
+    | Answer
+    | SyncEvent
+    | EvidenceMessage
+    | EpochWant
+    | EpochMessage
+)
 
 _codec: Canonical[Message] = Canonical(Message, limits.MESSAGE_BYTES_MAX)  # type: ignore[arg-type]
 

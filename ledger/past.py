@@ -8,7 +8,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import History
 from quipu.ledger.inv import Inv
 from quipu.ledger.messages import PREFIX_BYTES
-from quipu.ledger.words import EventId, InvNumber, NodeNo, Seq, Slot
+from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
 
 
 class Past:
@@ -74,6 +74,9 @@ class Past:
             if event_now is None:
                 return
             yield slot, event_now
+
+    def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
+        return self._history.epoch_document(number)
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self._invs.get((signer_no, number)) or self._history.inv(signer_no, number)

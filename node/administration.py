@@ -11,7 +11,8 @@ from typing import Any
 
 from quipu.node import limits
 from quipu.node.beside import WorkFailed, work_beside
-from quipu.node.data_directory import GENESIS_FILE, STORE_FOLDER
+from quipu.node.data_directory import STORE_FOLDER
+from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow
 from quipu.node.logs import Log
 from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations

@@ -16,12 +16,13 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from quipu.node import failpoints, limits
 from quipu.node.exits import BadSetting
 from quipu.node.settings import Address, Networks, Settings
+from quipu.p2p.transports import screen
 
 PREFIX = "QUIPU_"
 FILE_VARIABLE = "QUIPU_CONFIG"
 # Read elsewhere, by the commands that ask a node: they are no settings of one.
 CLIENT_VARIABLES = frozenset({"QUIPU_URL", "QUIPU_OPS_URL", "QUIPU_TOKEN_FILE", "QUIPU_CA_FILE"})
-OTHER_VARIABLES = CLIENT_VARIABLES | {FILE_VARIABLE, failpoints.VARIABLE}
+OTHER_VARIABLES = CLIENT_VARIABLES | {FILE_VARIABLE, failpoints.VARIABLE, screen.VARIABLE}
 PORT_MAX = (1 << 16) - 1
 
 

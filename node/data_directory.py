@@ -1,12 +1,13 @@
 """The data directory of a node: its lock, its keys, its genesis, and where its store lies.
 
-    node.lock   held while a process uses the directory
-    node.key    the node's identity: its Ed25519 seed
-    cluster.key the cluster's secret
-    genesis     the cluster's first document
-    store/      LMDB
-
-A first start makes all of it, in an order that a crash at any place leaves usable.
+node.lock   held while a process uses the directory
+node.key    the node's identity: its Ed25519 seed
+cluster.key the cluster's secret
+genesis     the cluster's first document
+seeds       members to dial first, one URI a line
+peers       nodes that were met, and where
+unsigned    there while the key has signed nothing
+store/      LMDB
 """
 
 import fcntl
@@ -15,43 +16,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quipu.ledger import limits as core_limits
-from quipu.ledger import quorum
-from quipu.ledger.canonical import encode
-from quipu.ledger.epochs import GENESIS_VERSION, Founder, Genesis, cluster_id_of, decode_genesis
+from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import SEED_BYTES, KeyPair
 from quipu.node import secret_files
 from quipu.node.exits import CannotStart, DirectoryTaken
-from quipu.node.failpoints import passing
+from quipu.node.founding import (
+    CLUSTER_KEY_FILE,
+    CLUSTER_KEY_LABEL,
+    GENESIS_FILE,
+    NODE_KEY_FILE,
+    UNSIGNED_FILE,
+    FirstStart,
+    Joining,
+    make_key,
+    read_key,
+)
+from quipu.storage.environment import sync_directory
 
 LOCK_FILE = "node.lock"
-NODE_KEY_FILE = "node.key"
-CLUSTER_KEY_FILE = "cluster.key"
-GENESIS_FILE = "genesis"
 STORE_FOLDER = "store"
+NO_LOCK = -1
+PEERS_FILE = "peers"
+OURS = {LOCK_FILE, NODE_KEY_FILE, CLUSTER_KEY_FILE, GENESIS_FILE, STORE_FOLDER, UNSIGNED_FILE}
 LOST_AND_FOUND = "lost+found"  # in the root of a fresh file system
-NODE_KEY_LABEL = "quipu-node-key-1"
-CLUSTER_KEY_LABEL = "quipu-cluster-key-1"
-MEMBER_ROLES = ("member", "serializer")
-GENESIS_MODE = 0o644
 FOLDER_MODE = 0o700
-
-
-@dataclass(frozen=True, slots=True)
-class Founding:
-    """What a first start without a cluster needs; the clock and the dice are the caller's."""
-
-    node_name: str
-    cluster_name: str
-    now_ms: int
-    random: bytes  # 2 seeds and a salt
-    streams_erasable: tuple[str, ...] = ()
-
-    def split(self) -> tuple[bytes, bytes, bytes]:
-        return self.random[:SEED_BYTES], self.random[SEED_BYTES:-16], self.random[-16:]
-
-
-FOUNDING_RANDOM_BYTES = SEED_BYTES + SEED_BYTES + 16
 
 
 @dataclass(slots=True)
@@ -62,7 +51,6 @@ class DataDirectory:
     key: KeyPair
     cluster_secret: bytes
     genesis: bytes
-    is_new: bool  # this start made the cluster
     _lock: int
 
     @property
@@ -73,25 +61,55 @@ class DataDirectory:
     def store_path(self) -> Path:
         return self.path / STORE_FOLDER
 
+    @property
+    def is_unsigned(self) -> bool:
+        """The key has signed nothing yet: a store may be made for it that asks nobody."""
+        return (self.path / UNSIGNED_FILE).exists()
+
+    def store_made(self) -> None:
+        """From now on the key signs."""
+        (self.path / UNSIGNED_FILE).unlink(missing_ok=True)
+        sync_directory(self.path)
+
     def close(self) -> None:
-        if self._lock >= 0:
+        if self._lock != NO_LOCK:
             os.close(self._lock)
-            self._lock = -1
+            self._lock = NO_LOCK
 
 
-def open_directory(path: Path, founding: Founding | None) -> DataDirectory:
-    """With `founding` an empty or missing directory becomes a cluster of one. Raises
-    `CannotStart`."""
+def open_directory(path: Path, first: FirstStart | None) -> DataDirectory:
+    """With `first` an empty or missing directory becomes that of a node. Raises `CannotStart`."""
     path = path.absolute()
-    lock = _claim(path, founding is not None)
+    lock = _claim(path, first is not None)
     try:
-        return _open_claimed(path, founding, lock)
+        return _open_claimed(path, first, lock)
     except OSError as error:
         os.close(lock)
         raise _denied(path, error) from error
     except BaseException:
         os.close(lock)
         raise
+
+
+def make_identity(path: Path, seed: bytes) -> KeyPair:
+    """A key alone, in a directory that is no node yet. Raises `CannotStart`."""
+    path = path.absolute()
+    lock = _claim(path, may_make=True)
+    try:
+        return make_key(path, seed)
+    except OSError as error:
+        raise _denied(path, error) from error
+    finally:
+        os.close(lock)
+
+
+def read_directory(path: Path) -> DataDirectory:
+    """To look at, beside a process that may be using it: nothing is locked."""
+    path = path.absolute()
+    try:
+        return _open_claimed(path, None, NO_LOCK)
+    except OSError as error:
+        raise _denied(path, error) from error
 
 
 def _claim(path: Path, may_make: bool) -> int:
@@ -111,8 +129,7 @@ def _refuse_foreign(path: Path) -> None:
     """Never a folder that somebody uses for something else."""
     names = (item.name for item in path.iterdir())
     found = sorted(name for name in names if not name.startswith(".") and name != LOST_AND_FOUND)
-    ours = {LOCK_FILE, NODE_KEY_FILE, CLUSTER_KEY_FILE, GENESIS_FILE, STORE_FOLDER}
-    if found and not ours.intersection(found):
+    if found and not OURS.intersection(found):
         raise DirectoryTaken(
             f"{path} holds {found[0]!r} and no node",
             "Name an empty or a new directory with --data-dir.",
@@ -135,78 +152,43 @@ def _lock(path: Path) -> int:
     return fd
 
 
-def _open_claimed(path: Path, founding: Founding | None, lock: int) -> DataDirectory:
+def _open_claimed(path: Path, first: FirstStart | None, lock: int) -> DataDirectory:
     genesis_path = path / GENESIS_FILE
-    is_new = not genesis_path.exists()
-    if is_new:
-        if founding is None:
+    if not genesis_path.exists():
+        if first is None:
             raise DirectoryTaken(f"{path} holds no node", "`quipu init` or `quipu run` makes one.")
         if (path / STORE_FOLDER).exists():
             raise DirectoryTaken(
                 f"{genesis_path} is missing beside a store",
                 "Put it back from a backup or from another member: nothing can be read without it.",
             )
-        _found(path, founding)
+        first.carry_out(path, make_key(path, first.seed))
     try:
-        key = secret_files.read_secret(path / NODE_KEY_FILE, NODE_KEY_LABEL, SEED_BYTES)
+        key = read_key(path)
         secret = secret_files.read_secret(path / CLUSTER_KEY_FILE, CLUSTER_KEY_LABEL, SEED_BYTES)
     except FileNotFoundError as error:
         raise DirectoryTaken(
             f"{error.filename} is missing",
             "Put it back from a backup. A node without its old key is another node.",
         ) from error
-    keys = KeyPair.from_seed(key)
     genesis = genesis_path.read_bytes()
-    _check_genesis(genesis_path, genesis, keys)
-    return DataDirectory(path, keys, secret, genesis, is_new, lock)
+    _check_genesis(genesis_path, genesis, first)
+    return DataDirectory(path, key, secret, genesis, lock)
 
 
-def _check_genesis(path: Path, genesis: bytes, key: KeyPair) -> None:
+def _check_genesis(path: Path, genesis: bytes, first: FirstStart | None) -> None:
     try:
-        document = decode_genesis(genesis[: core_limits.EPOCH_BYTES_MAX + 1])
+        decode_genesis(genesis[: core_limits.EPOCH_BYTES_MAX + 1])
     except Refused as refusal:
         raise DirectoryTaken(
             f"{path} is not a genesis: {refusal}", "Put the right file back."
         ) from refusal
-    if key.node_id not in [member.node_id for member in document.members]:
+    if isinstance(first, Joining) and first.invitation.cluster_id != cluster_id_of(genesis):
         raise DirectoryTaken(
-            f"{path} does not name this node ({key.node_id.hex()[:16]})",
-            "Key and genesis are of two nodes: put back the pair that belongs together.",
+            f"{path} is of cluster {cluster_id_of(genesis).hex()[:16]}, the invitation of "
+            f"{first.invitation.cluster_name} ({first.invitation.cluster_id.hex()[:16]})",
+            "Name a new directory with --data-dir: a node belongs to one cluster.",
         )
-
-
-def _found(path: Path, founding: Founding) -> None:
-    seed, secret, salt = founding.split()
-    node_key, cluster_key = path / NODE_KEY_FILE, path / CLUSTER_KEY_FILE
-    if node_key.exists():  # of a first start that was cut short
-        seed = secret_files.read_secret(node_key, NODE_KEY_LABEL, SEED_BYTES)
-    else:
-        secret_files.write_secret(node_key, NODE_KEY_LABEL, seed)
-    if not cluster_key.exists():
-        secret_files.write_secret(cluster_key, CLUSTER_KEY_LABEL, secret)
-    passing("start.key")
-    founder = Founder(KeyPair.from_seed(seed).node_id, founding.node_name, list(MEMBER_ROLES))
-    genesis = encode(
-        Genesis(
-            GENESIS_VERSION,
-            founding.cluster_name,
-            founding.now_ms,
-            quorum.MAJORITY,
-            [founder],
-            salt,
-            sorted(set(founding.streams_erasable)),
-        )
-    )
-    try:
-        decode_genesis(genesis)
-    except Refused as refusal:
-        raise CannotStart(
-            f"no genesis can be made of these names: {refusal}",
-            "node.name and node.cluster_name are 1 to 128 bytes long; a stream is 1 to 128 of "
-            "a-z 0-9 . _ - and begins with a letter or digit.",
-        ) from refusal
-    secret_files.write_new(path / GENESIS_FILE, genesis, GENESIS_MODE)
-    passing("start.genesis")
 
 
 def _denied(path: Path, error: OSError) -> CannotStart:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quipu.node import data_directory as places
-from quipu.node import limits, open_files, secret_files
+from quipu.node import founding, limits, open_files, secret_files
 from quipu.node.exits import CannotStart
 from quipu.node.settings import Address, Settings
 from quipu.storage.counting import read_stats
@@ -42,7 +42,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _socket(settings.admin_socket)
     yield _open_files(settings)
     is_running = holder_of(path) is not None
-    for name, address in (("API", settings.api.listen), ("OPS", settings.ops.listen)):
+    faces = (("API", settings.api), ("P2P", settings.p2p), ("OPS", settings.ops))
+    for name, address in ((name, face.listen) for name, face in faces):
         yield _port(name, address, is_running)
 
 
@@ -78,7 +79,7 @@ def _directory(path: Path) -> Iterator[Finding]:
     if not path.exists():
         yield Finding("data directory", True, f"{path} is not there; a first start makes it")
         return
-    if not (path / places.GENESIS_FILE).exists():
+    if not (path / founding.GENESIS_FILE).exists():
         others = [item.name for item in path.iterdir() if not item.name.startswith(".")]
         yield Finding(
             "data directory",
@@ -90,7 +91,7 @@ def _directory(path: Path) -> Iterator[Finding]:
     holder = holder_of(path)
     state = f"in use by process {holder}" if holder else "not in use"
     yield Finding("data directory", True, f"{path}, {state}")
-    for name in (places.NODE_KEY_FILE, places.CLUSTER_KEY_FILE):
+    for name in (founding.NODE_KEY_FILE, founding.CLUSTER_KEY_FILE):
         yield _key(path / name)
     yield _store(path / places.STORE_FOLDER)
 

@@ -38,6 +38,10 @@ class KeyExposed(CannotStart):
     code = Exit.AUTH
 
 
+class BadInvitation(CannotStart):
+    code = Exit.USAGE
+
+
 class DirectoryTaken(CannotStart):
     """Locked by another process, or of another node or cluster, or not a data directory."""
 

@@ -39,7 +39,9 @@ class Inbox:
     is_draining: bool = False
     is_backlogged: Callable[[], bool] = lambda: False
     refused: Callable[[], None] = lambda: None
+    taken: Callable[[], None] = lambda: None
     _inputs: list[Input] = field(default_factory=list)
+    _pushed_bytes: int = 0
     _last_ticket: int = 0
 
     def admit(self, body_bytes: int) -> "Room":
@@ -74,16 +76,20 @@ class Inbox:
         self.wake()
         return answer
 
-    def push(self, given: Input) -> bool:
-        """What is not from an app. False: no room; whoever brought it waits."""
-        if len(self._inputs) >= limits.INPUTS_PER_TURN_MAX:
+    def push(self, given: Input, size: int) -> bool:
+        """What is not from an app. False: no room; whoever brought it waits until `taken`."""
+        is_full = self._pushed_bytes + size > limits.PEER_BYTES_WAITING_MAX
+        if len(self._inputs) >= limits.INPUTS_PER_TURN_MAX or (is_full and self._pushed_bytes):
             return False
+        self._pushed_bytes += size
         self._inputs.append(given)
         self.wake()
         return True
 
     def take(self) -> list[Input]:
         inputs, self._inputs = self._inputs, []
+        self._pushed_bytes = 0
+        self.taken()
         return inputs
 
     def has_inputs(self) -> bool:

@@ -7,8 +7,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from quipu.node.data_directory import CLUSTER_KEY_FILE, GENESIS_FILE, NODE_KEY_FILE
+from quipu.ledger.words import NodeId
+from quipu.node.founding import CLUSTER_KEY_FILE, GENESIS_FILE, NODE_KEY_FILE
 from quipu.node.settings import Settings
+from quipu.p2p.addresses import uri_of
+from quipu.p2p.words import Endpoint
 
 # A hash of a secret of 256 random bits gives nothing away; the tag keeps it apart from others.
 FINGERPRINT_TAG = b"quipu-fingerprint-1"
@@ -20,12 +23,22 @@ class KeyRow(NamedTuple):
     mode: str  # as chmod takes it; empty: the file is not there
     fingerprint: str  # equal where the key is
     public: str  # what may be shown to anybody; empty: there is none
+    uri: str = ""  # of the node: what other nodes are told to dial
 
 
-def key_rows(settings: Settings, node_id: bytes, secret: bytes, cluster_id: bytes) -> list[KeyRow]:
+def key_rows(
+    settings: Settings,
+    node_id: NodeId,
+    secret: bytes,
+    cluster_id: bytes,
+    endpoint: Endpoint | None = None,  # of a node that runs
+) -> list[KeyRow]:
     folder = settings.node.data_dir.absolute()
+    where = endpoint or Endpoint(*(settings.p2p.advertise or settings.p2p.listen))
+    uri = uri_of(node_id, where) if where.port else ""
+    node = _row("node", folder / NODE_KEY_FILE, _fingerprint(node_id), node_id.hex())
     rows = [
-        _row("node", folder / NODE_KEY_FILE, _fingerprint(node_id), node_id.hex()),
+        node._replace(uri=uri),
         _row("cluster", folder / CLUSTER_KEY_FILE, _fingerprint(FINGERPRINT_TAG + secret)),
         _row("genesis", folder / GENESIS_FILE, _fingerprint(cluster_id), cluster_id.hex()),
     ]

@@ -6,6 +6,7 @@ MIB = 1024 * KIB
 # --- the inbox -----------------------------------------------------------------------------------
 SUBMISSIONS_WAITING_MAX = 4_096  # at 10,000 a second less than half a second of waiting
 BYTES_WAITING_MAX = 64 * MIB  # bodies being read and entries not durable yet; 16 events of 4 MiB
+PEER_BYTES_WAITING_MAX = 32 * MIB  # messages of peers for one turn; then nobody is read
 INPUTS_PER_TURN_MAX = 16_384  # a turn stays some 100 ms even when everything comes at once
 RETRY_AFTER_S = 1.0  # said to whom the inbox has no room for: a second drains it many times
 BACKLOG_RETRY_AFTER_S = 5.0  # said while too much waits to become Read: peers need that long
@@ -27,6 +28,13 @@ STOP_S = 10.0  # SIGTERM to exit, whatever hangs
 TIMES_RECENT_MAX = 65_536  # events whose times of arrival and of Read are remembered, 10 MiB
 SUBSCRIPTIONS_MAX = 1_024  # as many as the API has connections
 SUBSCRIPTION_QUEUE_MAX = 65_536  # news that one of them may ask to have kept for it
+QUERY_MS_MAX = 60_000  # as long as the peer machine keeps a question
+QUESTION_TIME_STEP_MS = 60_000  # clocks are seconds apart: a minute is the same for most
+QUESTION_TIME_DIGITS_MAX = 15  # of milliseconds: 30,000 years
+QUERIES_MAX = 64  # questions to the cluster at a time, as many as the peer machine keeps
+TROUBLES_MAX = 1_024  # of peers that cannot be linked, as many as there are peers
+TROUBLE_DETAIL_CHARS = 128  # of what a stranger sent: enough to know it by
+TROUBLE_LOOK_S = 3.0  # between two looks for peers that do not greet back: a greeting takes 2
 WAITERS_MAX = 65_536  # requests that wait for an event to become Read, 1 KiB each
 
 # --- reading -------------------------------------------------------------------------------------
@@ -52,6 +60,8 @@ OWN_FILES_MAX = 256  # the store, keys, logs, pipes of operations, idle OPS and 
 
 # --- files ---------------------------------------------------------------------------------------
 KEY_FILE_BYTES_MAX = 256  # one line
+INVITATION_BYTES_MAX = 2 * MIB  # a genesis of 1 MiB, with room; twice that as text
+INVITATION_URIS_MAX = 32  # as many as there are members
 CONFIG_FILE_BYTES_MAX = 1 * MIB  # a page of settings, with room
 
 # --- doctor --------------------------------------------------------------------------------------

@@ -13,30 +13,41 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from quipu.ledger.words import NodeId, Now
+from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
 from quipu.node.data_directory import (
-    FOUNDING_RANDOM_BYTES,
+    PEERS_FILE,
     DataDirectory,
-    Founding,
     open_directory,
 )
 from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
+from quipu.node.founding import (
+    RANDOM_BYTES,
+    FirstStart,
+    Founding,
+    Joining,
+    parse_founder,
+)
 from quipu.node.inbox import Inbox
+from quipu.node.invitation import read_invitation
+from quipu.node.joining import check_advertised, join_network
 from quipu.node.key_list import KeyRow, key_rows
 from quipu.node.logs import Log
 from quipu.node.machine import Machine, OpenStore, Surroundings
 from quipu.node.measures import Measures
+from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.operations import Operations
+from quipu.node.questions import Answers
 from quipu.node.running import RunningLedger
-from quipu.node.service import Draining
+from quipu.node.service import Draining, PeerMoved
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
+from quipu.p2p.effects import StateChanged
 from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
@@ -61,13 +72,19 @@ def wall_ms() -> int:
     return time.time_ns() // NS_PER_MS
 
 
-def founding(settings: Settings) -> Founding:
+def first_start(settings: Settings) -> FirstStart:
+    """What a directory without a node becomes. Raises `CannotStart`."""
+    given, random = settings.node, secrets.token_bytes(RANDOM_BYTES)
+    if given.join is not None:
+        return Joining(read_invitation(given.join), random)
     return Founding(
-        settings.node.name,
-        settings.node.cluster_name,
+        given.name,
+        given.cluster_name,
         clock().wall_ms,
-        secrets.token_bytes(FOUNDING_RANDOM_BYTES),
-        settings.node.streams_erasable,
+        random,
+        given.streams_erasable,
+        given.policy,
+        tuple(map(parse_founder, given.founders)),
     )
 
 
@@ -114,11 +131,19 @@ class Node:
         self.directory.close()
 
 
-def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> Node:
+def open_data(settings: Settings) -> DataDirectory:
+    """Made where it is not there yet. Raises `CannotStart`."""
+    return open_directory(settings.node.data_dir, first_start(settings))
+
+
+def open_node(
+    settings: Settings, log: Log, loop: asyncio.AbstractEventLoop, *, is_process: bool = False
+) -> Node:
     """Raises `CannotStart`."""
-    directory = open_directory(settings.node.data_dir, founding(settings))
+    check_advertised(settings)
+    directory = open_data(settings)
     try:
-        machine = _open_machine(directory)
+        machine = _open_machine(directory, is_process)
         try:
             _check_erasable(settings, machine)
         except BaseException:
@@ -132,6 +157,7 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
     measures = Measures()
     inbox = Inbox()
     turns = Turns(machine, writer, inbox, Outlets(), measures, log)
+    network = Network(inbox, clock, log, directory.path / PEERS_FILE)
     ledger = RunningLedger(
         settings.node.name,
         machine,
@@ -142,6 +168,7 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
         measures,
         Soundness.of(directory.path, wall_ms),
         time.monotonic,
+        network,
     )
     stopping = asyncio.Event()
     administration = _administration(settings, directory, ledger, log)
@@ -156,7 +183,9 @@ def _administration(
 ) -> Administration:
     def keys() -> list[KeyRow]:
         secret = directory.cluster_secret
-        return key_rows(settings, directory.key.node_id, secret, directory.cluster_id)
+        return key_rows(
+            settings, directory.key.node_id, secret, directory.cluster_id, ledger.endpoint
+        )
 
     def forget_dead_readers() -> None:
         ledger.machine.store.forget_dead_readers()  # the store may be another by then
@@ -174,7 +203,7 @@ def _administration(
 
 def _connect(node: Node) -> None:
     """Who hears of what: the parts themselves do not know each other."""
-    ledger, path = node.ledger, node.directory.store_path
+    ledger, network, path = node.ledger, node.ledger.network, node.directory.store_path
 
     def is_backlogged() -> bool:
         return ledger.machine.core.author.is_backlogged()  # the core may be another by then
@@ -189,29 +218,45 @@ def _connect(node: Node) -> None:
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.refused = count_overload
     node.administration.drain = lambda: node.ask_stop("asked to drain")
-    ledger.turns.outlets = Outlets(_send_nowhere, ledger.tell, store_has_room, node.give_up)
 
+    def epoch_opened() -> None:
+        network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
 
-def _send_nowhere(peer: NodeId, data: bytes) -> None:
-    """There is no transport yet, and nobody is connected."""
+    def peer_moved(change: StateChanged) -> None:
+        ledger.tell([PeerMoved(change.peer, change.before, change.after, change.why)])
+
+    network.tell = peer_moved
+    network.answer = Answers(ledger, clock).answer
+    ledger.turns.outlets = Outlets(
+        network.send,
+        ledger.tell,
+        epoch_opened,
+        network.core_rebuilt,
+        store_has_room,
+        node.give_up,
+    )
 
 
 def open_store_of(directory: DataDirectory) -> Store:
     """Raises `CannotStart`."""
     with _explained():
-        return _opener(directory)(Owner(directory.cluster_id, directory.key.node_id))
+        store = _opener(directory)(Owner(directory.cluster_id, directory.key.node_id))
+    directory.store_made()
+    return store
 
 
-def _open_machine(directory: DataDirectory) -> Machine:
+def _open_machine(directory: DataDirectory, is_process: bool) -> Machine:
     surroundings = Surroundings(
         directory.key,
         directory.genesis,
-        _opener(directory),
+        _opener(directory, notes_crashes=is_process),
         clock,
         lambda: secrets.randbits(ENTROPY_BITS),
     )
     with _explained():
-        return Machine.open(surroundings)
+        machine = Machine.open(surroundings)
+    directory.store_made()
+    return machine
 
 
 def _check_erasable(settings: Settings, machine: Machine) -> None:
@@ -225,10 +270,17 @@ def _check_erasable(settings: Settings, machine: Machine) -> None:
         )
 
 
-def _opener(directory: DataDirectory) -> OpenStore:
+def _opener(directory: DataDirectory, notes_crashes: bool = False) -> OpenStore:
     path = directory.store_path
-    is_lost = not directory.is_new and not path.exists()
-    return lambda owner: open_store(path, owner, recovering=is_lost)
+    is_lost = not directory.is_unsigned and not path.exists()
+
+    def opened(owner: Owner) -> Store:
+        store = open_store(path, owner, recovering=is_lost)
+        if notes_crashes:
+            store.note_crashes()
+        return store
+
+    return opened
 
 
 @contextmanager
@@ -275,11 +327,14 @@ StartFaces = Callable[[Node], Awaitable[Faces]]
 async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
     """Until SIGTERM or SIGINT. Raises `CannotStart`."""
     loop = asyncio.get_running_loop()
-    node = open_node(settings, log, loop)
+    node = open_node(settings, log, loop, is_process=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_stop, signal.Signals(number).name)
     faces: Faces | None = None
     try:
+        node.ledger.endpoint = join_network(
+            settings, node.directory, node.ledger.machine.view, node.ledger.network
+        )
         faces = await start_faces(node)
         node.administration.scrub_every(settings.store.scrub_interval_h * HOUR_S)
         await node.stopping.wait()
@@ -287,6 +342,7 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         watchdog = loop.call_later(limits.STOP_S, _stop_hard, log)
         begun = time.monotonic()
         await node.drain()
+        await node.ledger.network.stop()
         if faces is not None:
             await faces.stop(max(limits.STOP_S - 1 - (time.monotonic() - begun), 0.0))
         node.close()

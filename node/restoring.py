@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from quipu.node import secret_files
-from quipu.node.data_directory import (
-    GENESIS_FILE,
-    GENESIS_MODE,
-    NODE_KEY_FILE,
-    DataDirectory,
-    open_directory,
-)
+from quipu.node.data_directory import DataDirectory, open_directory
 from quipu.node.exits import CannotStart, DirectoryTaken, Exit
+from quipu.node.founding import GENESIS_FILE, GENESIS_MODE, NODE_KEY_FILE
 from quipu.storage.backup import copy_store, set_aside
 from quipu.storage.store import Owner
 from quipu.storage.verification import Report, Verification, verify_store

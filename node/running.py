@@ -16,6 +16,7 @@ from quipu.node.explain import Witness
 from quipu.node.inbox import Inbox
 from quipu.node.machine import Machine
 from quipu.node.measures import Measures, cumulative
+from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.service import (
     Check,
@@ -39,6 +40,8 @@ from quipu.node.service import (
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Turns
 from quipu.node.writer import Writer
+from quipu.p2p.effects import QueryEnded
+from quipu.p2p.words import Endpoint, PeerView
 
 
 @dataclass(slots=True)
@@ -55,6 +58,8 @@ class RunningLedger:
     measures: Measures
     soundness: Soundness
     monotonic_s: Callable[[], float]
+    network: Network
+    endpoint: Endpoint | None = None  # where peers reach this node
     _waiting: dict[EventId, list[asyncio.Future[bool]]] = field(default_factory=dict)
     _waiting_count: int = 0
 
@@ -210,7 +215,8 @@ class RunningLedger:
         meta = self.meta(event_id)
         if meta is None:
             return None
-        return self._witness().explain(meta, self.machine.surroundings.clock(), ())
+        now = self.machine.surroundings.clock()
+        return self._witness().explain(meta, now, self._live_members())
 
     def proof(self, event_id: EventId, index: int) -> bytes:
         view = self.machine.view
@@ -221,6 +227,18 @@ class RunningLedger:
 
     def _witness(self) -> Witness:
         return Witness(self.machine.view, self.machine.store, self.node_id)
+
+    # --- peers ----------------------------------------------------------------------------------
+    def peers(self) -> tuple[PeerView, ...]:
+        return self.network.views()
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
+        return await self.network.query(question, argument, timeout_s)
+
+    def _live_members(self) -> list[NodeId]:
+        """This node among them where it is one."""
+        members = self.epoch.numbers
+        return [peer for peer in (self.node_id, *self.network.up) if peer in members]
 
     # --- news -----------------------------------------------------------------------------------
     def subscribe(self, queue_max: int = 1_024) -> Subscription:
@@ -269,16 +287,23 @@ class RunningLedger:
             ),
             read=(
                 Check("signing", core.recovery.may_sign),
-                Check("quorum", len(self.epoch.members) == 1),
+                self._quorum(),
             ),
             store=self.soundness.checks(),
         )
+
+    def _quorum(self) -> Check:
+        """Whether enough members answer for anything to become Read."""
+        live, needed = len(self._live_members()), self.epoch.max_confirms + 1
+        members = len(self.epoch.members)
+        return Check("quorum", live >= needed, f"{live} of {members} members live, {needed} needed")
 
     def metrics(self) -> Metrics:
         stats, measures = self.machine.store.stats(), self.measures
         return Metrics(
             counters={
                 **measures.counters(),
+                **self.network.counters(),
                 "scrubs_total": self.soundness.scrubs,
                 "scrub_failures_total": self.soundness.failures,
             },
@@ -286,6 +311,10 @@ class RunningLedger:
                 "feed_number": self.feed_number,
                 "epoch": self.epoch.number,
                 "members": len(self.epoch.members),
+                "members_live": len(self._live_members()),
+                "peers_up": len(self.network.up),
+                "peers_blocked": self.network.blocked,
+                "peer_connections": self.network.connections,
                 "journals_above_cut": self.machine.checkpoint.journals_open,
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,
@@ -303,5 +332,9 @@ class RunningLedger:
                 "commit_seconds": cumulative(measures.commit_seconds),
                 "step_seconds": cumulative(measures.step_seconds),
             },
-            refused={str(reason): count for reason, count in measures.inputs_refused.items()},
+            refused={
+                **{str(reason): count for reason, count in measures.inputs_refused.items()},
+                **{f"peer-{cause}": count for cause, count in self.network.refused.items()},
+                **{f"link-{fault}": count for fault, count in self.network.faults.items()},
+            },
         )

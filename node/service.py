@@ -17,6 +17,8 @@ from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
+from quipu.p2p.effects import QueryEnded
+from quipu.p2p.words import Endpoint, PeerState, PeerView
 
 
 class EntryId(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -194,7 +196,16 @@ class Goodbye(NamedTuple):
     reason: str
 
 
-News = EventStored | EventRead | Gap | Goodbye
+class PeerMoved(NamedTuple):
+    """Another node is held for something else now: alive, suspect, left …"""
+
+    peer: NodeId
+    before: PeerState
+    after: PeerState
+    why: str
+
+
+News = EventStored | EventRead | PeerMoved | Gap | Goodbye
 
 
 class Subscription(Protocol):
@@ -357,6 +368,17 @@ class Ledger(Protocol):
         """The finality bundle. Raises `Refused` (not-read, bad-entry)."""
 
     def convictions(self) -> tuple[Conviction, ...]: ...
+
+    # --- peers ----------------------------------------------------------------------------------
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where other nodes reach this one; None: it has no network."""
+
+    def peers(self) -> tuple[PeerView, ...]:
+        """Every node that this one knows of, as far as it has been met."""
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
+        """Asks all members, this node among them. Raises `Overloaded`."""
 
     # --- news and health
     def subscribe(self, queue_max: int = 1_024) -> Subscription: ...

@@ -46,6 +46,30 @@ class NodeSettings:
     streams_erasable: tuple[str, ...] = setting(
         (), "streams, with commas between, whose entries carry a salt; a first start declares them"
     )
+    policy: str = setting(
+        "majority",
+        "how many confirm in the cluster that a first start makes: majority, "
+        "two-thirds, all, or a number",
+    )
+    founders: tuple[str, ...] = setting(
+        (),
+        "the others in the cluster that a first start makes: name=quipu://host:port/node-id, "
+        "with commas between",
+    )
+    join: Path | None = setting(
+        None, "invitation that a first start follows; a node that has its place needs it no more"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class P2pSettings:
+    listen: Address = setting(Address("127.0.0.1", 8471), "where other nodes reach this one")
+    advertise: Address | None = setting(
+        None, "host:port that other nodes are told to dial; none: what p2p.listen says"
+    )
+    peers: tuple[str, ...] = setting(
+        (), "nodes to dial besides those that are known: quipu://host:port/node-id, with commas"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +133,7 @@ class AdminSettings:
 class Settings:
     node: NodeSettings = field(default_factory=NodeSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
+    p2p: P2pSettings = field(default_factory=P2pSettings)
     ops: OpsSettings = field(default_factory=OpsSettings)
     log: LogSettings = field(default_factory=LogSettings)
     store: StoreSettings = field(default_factory=StoreSettings)

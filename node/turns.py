@@ -52,6 +52,8 @@ class Outlets:
 
     send: Callable[[NodeId, bytes], None] = lambda peer, data: None
     tell: Callable[[list[News]], None] = lambda news: None
+    epoch_opened: Callable[[], None] = lambda: None
+    core_rebuilt: Callable[[], None] = lambda: None
     has_room: Callable[[], bool] = lambda: True  # whether a full disk has room again
     give_up: Callable[[str], None] = lambda why: None
 
@@ -208,6 +210,7 @@ class Turns:
                 passing("checkpoint.opened")
                 self.measures.checkpoints += 1
                 self.log.info("epoch opened", number=effect.number)
+                self.outlets.epoch_opened()
             elif isinstance(effect, StoreInv) and effect.inv.array.close is not None:
                 passing("checkpoint.sealed")
 
@@ -256,6 +259,7 @@ class Turns:
             self._give_up(f"the store cannot be read any more: {error}")
             return
         self.measures.rebuilds += 1
+        self.outlets.core_rebuilt()
         count = self.machine.view.feed_number - before
         if count:  # the commit whose outcome nobody knew has come through
             rows = self.machine.store.feed(before, count)

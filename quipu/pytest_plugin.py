@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from quipu.testing import LocalNode
+    from quipu.testing import LocalCluster, LocalNode
 
 
 class NewNode(Protocol):
@@ -48,3 +48,12 @@ def quipu_new_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewNode
             return running.enter_context(LocalNode(folder, settings))
 
         yield new_node
+
+
+@pytest.fixture
+def quipu_cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LocalCluster]":
+    """Three running nodes as one ledger, each a process of its own, for this test alone."""
+    from quipu.testing import LocalCluster
+
+    with LocalCluster(tmp_path_factory.mktemp("quipu-cluster") / "net") as cluster:
+        yield cluster

@@ -1,13 +1,17 @@
-"""A real node inside the process of a test: own thread and loop, store on disk, HTTP on free ports.
+"""A real node inside the process of a test: own thread and loop, store on disk, HTTP on free ports;
+and a real cluster, a process for each node.
 
 Nothing in it is made up. The pytest plugin makes fixtures of it; it needs no pytest itself.
 """
 
 import asyncio
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
+from tempfile import gettempdir
 from threading import Thread, current_thread
 from types import TracebackType
 from typing import Self
@@ -17,15 +21,17 @@ import uvloop
 
 from quipu.cli.faces import HttpFaces, start_faces
 from quipu.client import Client
+from quipu.devnet import Devnet
 from quipu.node import limits
 from quipu.node.config import Value, load
-from quipu.node.data_directory import GENESIS_FILE
+from quipu.node.founding import GENESIS_FILE
 from quipu.node.logs import open_log
 from quipu.node.program import Node, open_node
 from quipu.node.settings import Address, Settings
 
 LOG_FILE = "node.log"
 DATA_FOLDER = "data"
+ADMIN_SOCKET = "admin.sock"
 OF_A_TEST = {
     "api.listen": "127.0.0.1:0",
     "ops.listen": "127.0.0.1:0",
@@ -53,7 +59,9 @@ class LocalNode:
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         """`settings` by their names in docs/settings.md. Raises `BadSetting`."""
-        given = OF_A_TEST | {"node.data_dir": str(folder / DATA_FOLDER)} | dict(settings or {})
+        data_dir = folder.absolute() / DATA_FOLDER
+        given = OF_A_TEST | {"node.data_dir": str(data_dir)} | _short_socket(data_dir)
+        given |= settings or {}
         flags = {key: Value(text, "this test") for key, text in given.items()}
         self._settings = load(None, {}, flags).settings
         self._client: Client | None = None
@@ -161,11 +169,88 @@ class LocalNode:
                 life = _Life(current_thread(), loop, node, faces)
                 began.set_result(life)
                 await node.stopping.wait()
-                if not life.is_killed:
+                if life.is_killed:
+                    await node.administration.close()  # ends its processes
+                else:
                     await node.drain()
                 await faces.stop(0.0 if life.is_killed else limits.STOP_S)
             finally:
                 node.close()
+
+
+class LocalCluster:
+    """Several nodes as one ledger, each a process of its own; counted from 1."""
+
+    def __init__(
+        self,
+        folder: Path,
+        members: int = 3,
+        observers: int = 0,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._wanted = (members, observers, [f"{k}={v}" for k, v in (settings or {}).items()])
+        self._clients: dict[int, Client] = {}
+
+    def __enter__(self) -> Self:
+        """Started, ready, and linked with each other."""
+        self.net = Devnet.make(self._folder, *self._wanted)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for client in self._clients.values():
+            client.close()
+        self.net.kill(*range(1, len(self.urls) + 1))
+
+    # --- what a test asks -------------------------------------------------------------------------
+    @property
+    def urls(self) -> list[str]:
+        """For a client that goes on where a node fails: `quipu.Client(cluster.urls)`."""
+        return [node.api for node in self.net.nodes]
+
+    def client(self, number: int) -> Client:
+        """For that node alone; it stays usable over restarts."""
+        if number not in self._clients:
+            self._clients[number] = Client(self.net.node(number).api)
+        return self._clients[number]
+
+    @property
+    def genesis(self) -> bytes:
+        return (self.net.data_of(self.net.node(1)) / GENESIS_FILE).read_bytes()
+
+    def log_path(self, number: int) -> Path:
+        return self.net.log_of(self.net.node(number))
+
+    # --- what a test does with it -----------------------------------------------------------------
+    def start(self, *numbers: int) -> None:
+        """Returns when they are linked."""
+        self.net.start(*numbers)
+
+    def stop(self, *numbers: int) -> None:
+        self.net.stop(*numbers)
+
+    def kill(self, *numbers: int) -> None:
+        """By SIGKILL."""
+        self.net.kill(*numbers)
+
+    def pause(self, number: int) -> None:
+        self.net.pause(number)
+
+    def resume(self, number: int) -> None:
+        self.net.resume(number)
+
+    def partition(self, *groups: Sequence[int]) -> None:
+        """Nodes of different groups do not hear each other."""
+        self.net.partition(*groups)
+
+    def heal(self) -> None:
+        """Returns when they are linked again."""
+        self.net.heal()
 
 
 def _strike(life: _Life) -> None:
@@ -173,6 +258,13 @@ def _strike(life: _Life) -> None:
     life.node.ledger.turns.stop()
     life.faces.running.abort()
     life.node.stopping.set()
+
+
+def _short_socket(data_dir: Path) -> dict[str, str]:
+    """Temporary folders of tests can lie deeper than the name of a socket may be long."""
+    if len(os.fsencode(data_dir / ADMIN_SOCKET)) <= limits.SOCKET_PATH_BYTES_MAX:
+        return {}
+    return {"admin.socket": f"{gettempdir()}/quipu-{token_hex(8)}.sock"}
 
 
 def _listening_at(settings: Settings, url: str, ops_url: str) -> Settings:

@@ -16,7 +16,7 @@ from quipu.ledger import signing
 from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
-from quipu.ledger.words import EventId, InvNumber, NodeNo, Seq, Slot
+from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
 from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
@@ -253,6 +253,14 @@ class LmdbStore:
         with self._snapshot as txn:
             value = txn.get(key, db=self._tables.invs)
             return None if value is None else records.unguarded("invs", key, value)
+
+    def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
+        if not keys.fits((number,)):
+            return None
+        key = keys.epoch_key(number)
+        with self._snapshot as txn:
+            value = txn.get(key, db=self._tables.epochs)
+            return None if value is None else records.decode_epoch(key, value)
 
     def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterator[bytes]:
         start = keys.inv_key(signer_no, number) if keys.fits((signer_no, number)) else b""

@@ -275,6 +275,9 @@ class MemoryStore:
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self._open().invs.get((signer_no, number))
 
+    def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
+        return self._open().epochs.get(number)
+
     def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterator[bytes]:
         tables = self._open()
         numbers = tables.inv_numbers.get(signer_no, [])

@@ -2,7 +2,12 @@
 
 import os
 
+import hypothesis
 import pytest
+
+# How long an example takes is the machine's business: other tests run beside it.
+hypothesis.settings.register_profile("shared-machine", deadline=None)
+hypothesis.settings.load_profile("shared-machine")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -250,7 +250,7 @@ def stray_limits(tree: ast.Module, allowed: frozenset[str]) -> Iterator[Finding]
                 continue
         number = _folded(value)
         if name.lstrip("_").isupper() and name not in allowed and number is not None and number > 1:
-            yield node.lineno, f"{name} = {number} belongs into ledger/limits.py"
+            yield node.lineno, f"{name} = {number} belongs into limits.py"
 
 
 def _folded(node: ast.expr) -> int | None:

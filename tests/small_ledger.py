@@ -200,6 +200,9 @@ class SmallLedger:
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self.invs.get(signer_no, {}).get(number)
 
+    def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
+        return dict(enumerate(self.documents, start=2)).get(number)
+
     def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterable[bytes]:
         kept = self.invs.get(signer_no, {})
         return (kept[at] for at in sorted(kept) if at >= number)

@@ -15,6 +15,13 @@ from quipu.node.exits import Exit
 if TYPE_CHECKING:
     from quipu.client import Client, Entry
 
+MEMBER_COLUMNS = ("name", "role", "state", "linked", "heard_ms_ago", "version", "uri", "trouble")
+LINKS = {
+    (True, True): "both ways",
+    (True, False): "in",
+    (False, True): "out",
+    (False, False): "no",
+}
 COLUMNS = ("id", "stream", "time", "author", "data")
 
 
@@ -234,6 +241,45 @@ def status(
         raise typer.Exit(int(Exit.WAITED))
 
 
+@remote
+def members(of: Remote) -> None:
+    """Show the nodes of the cluster as one of them sees them, and what is wrong with a link."""
+    with of.client() as client:
+        items = client.members()["items"]
+    rows = [
+        row
+        | {
+            "role": "observer" if row["number"] is None else f"member {row['number']}",
+            "linked": "self" if row["is_self"] else LINKS[row["linked_in"], row["linked_out"]],
+        }
+        for row in items
+    ]
+    of.show_all(rows if of.output is Output.TABLE else items, MEMBER_COLUMNS)
+
+
+@remote
+def query(
+    of: Remote,
+    question: Annotated[
+        str,
+        typer.Argument(help="version, time, frontier, read-count, epoch or health."),
+    ],
+    argument: Annotated[str, typer.Argument(help="time takes milliseconds to round to.")] = "",
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for all.")] = 5.0,
+) -> None:
+    """Ask all members, and count their answers: agreed, contested or timeout."""
+    with of.client() as client:
+        found = client.query(question, argument, timeout=timeout)
+    if of.output is Output.TABLE:
+        counted = f"{found['answered']} of {found['asked']} answered"
+        of.show({"verdict": found["verdict"], "answer": found["answer"], "members": counted})
+        of.show({one["name"] or one["node_id"][:16]: one["answer"] for one in found["answers"]})
+    else:
+        of.show(found)
+    if found["verdict"] != "agreed":
+        raise typer.Exit(int(Exit.WAITED if found["verdict"] == "timeout" else Exit.CONFLICT))
+
+
 def _node_status(of: Remote, client: "Client") -> None:
     node = client.node()
     if of.output is not Output.TABLE:
@@ -252,3 +298,6 @@ def _node_status(of: Remote, client: "Client") -> None:
             "final events": node["feed_number"],
         }
     )
+    for row in client.members()["items"]:
+        if row["trouble"]:
+            print(f"! {row['name'] or row['node_id'][:16]}: {row['trouble']}")

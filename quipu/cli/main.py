@@ -7,6 +7,7 @@ import typer
 
 from quipu.cli import (
     checking,
+    devnet_commands,
     ledger_commands,
     node_commands,
     offline_commands,
@@ -37,6 +38,12 @@ app.command("run", epilog="Example: `quipu run --data-dir var --api-listen 127.0
     node_commands.run
 )
 app.command("init", epilog="Example: `quipu init --data-dir var --name n1`")(node_commands.init)
+app.command("invite", epilog="Example: `quipu invite --data-dir var --out cluster.invitation`")(
+    node_commands.invite
+)
+app.command("join", epilog="Example: `quipu join cluster.invitation --data-dir var --name n4`")(
+    node_commands.join
+)
 app.command("doctor", epilog="Example: `quipu doctor --data-dir var`")(node_commands.doctor)
 config.command("show", epilog="Example: `quipu config show --origin --json`")(node_commands.show)
 app.add_typer(config, name="config")
@@ -61,6 +68,9 @@ app.command("explain", epilog=f"Example: `quipu explain {AN_ID}`")(ledger_comman
 app.command("status", epilog=f"Example: `quipu status`, or `quipu status {AN_ID} --wait 10`")(
     ledger_commands.status
 )
+app.command("members", epilog="Example: `quipu members`")(ledger_commands.members)
+app.command("query", epilog="Example: `quipu query frontier --timeout 3`")(ledger_commands.query)
+app.command("leave", epilog="Example: `quipu leave --data-dir var`")(store_commands.leave)
 app.command("drain", epilog="Example: `quipu drain --data-dir var`")(store_commands.drain)
 app.command("keys", epilog="Example: `quipu keys --data-dir var --json`")(store_commands.keys)
 app.command("check", epilog="Example: `quipu check --format nagios`")(checking.check)
@@ -77,6 +87,8 @@ token.command("new", epilog="Example: `quipu token new shop --scope entries:writ
 token.command("list", epilog="Example: `quipu token list`")(offline_commands.token_list)
 token.command("revoke", epilog="Example: `quipu token revoke shop`")(offline_commands.token_revoke)
 app.add_typer(token, name="token")
+
+app.add_typer(devnet_commands.devnet, name="devnet")
 
 store = typer.Typer(
     help="The store of a node of this machine.",

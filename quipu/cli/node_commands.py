@@ -37,6 +37,11 @@ ApiListen = Annotated[str | None, typer.Option("--api-listen", help="host:port f
 OpsListen = Annotated[
     str | None, typer.Option("--ops-listen", help="host:port for health and metrics.")
 ]
+P2pListen = Annotated[str | None, typer.Option("--p2p-listen", help="host:port for other nodes.")]
+Advertise = Annotated[
+    str | None, typer.Option("--advertise", help="host:port that other nodes are told to dial.")
+]
+Join = Annotated[str | None, typer.Option("--join", help="Invitation that a first start follows.")]
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Serve a public address without tokens.")
 ]
@@ -51,13 +56,21 @@ FLAGS = {
     "cluster_name": ("node.cluster_name", "--cluster-name"),
     "api_listen": ("api.listen", "--api-listen"),
     "ops_listen": ("ops.listen", "--ops-listen"),
+    "p2p_listen": ("p2p.listen", "--p2p-listen"),
+    "advertise": ("p2p.advertise", "--advertise"),
+    "join": ("node.join", "--join"),
+    "policy": ("node.policy", "--policy"),
+    "founders": ("node.founders", "--founder"),
     "erasable": ("node.streams_erasable", "--erasable"),
 }
 
 
 def run(
     data_dir: DataDir = None,
+    join: Join = None,
     api_listen: ApiListen = None,
+    p2p_listen: P2pListen = None,
+    advertise: Advertise = None,
     ops_listen: OpsListen = None,
     name: Name = None,
     cluster_name: ClusterName = None,
@@ -74,11 +87,14 @@ def run(
         given = flags_of(
             settings,
             data_dir=data_dir,
+            join=join,
             api_listen=api_listen,
+            p2p_listen=p2p_listen,
+            advertise=advertise,
             ops_listen=ops_listen,
             name=name,
             cluster_name=cluster_name,
-            erasable=",".join(erasable) if erasable else None,
+            erasable=erasable,
         )
         if insecure:
             given["api.insecure"] = as_flag("true", "--insecure")
@@ -90,25 +106,88 @@ def init(
     data_dir: DataDir = None,
     name: Name = None,
     cluster_name: ClusterName = None,
+    founder: Annotated[
+        list[str] | None,
+        typer.Option("--founder", help="Another founder: name=URI. Repeatable."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="majority, two-thirds, all, or a number.")
+    ] = None,
     erasable: Erasable = None,
+    key_only: Annotated[
+        bool, typer.Option("--key-only", help="Make the key alone and print this node's URI.")
+    ] = False,
+    p2p_listen: P2pListen = None,
+    advertise: Advertise = None,
     config: ConfigFile = None,
     settings: Set = None,
     json: Json = False,
 ) -> None:
-    """Make keys, genesis and an empty store: a cluster of one, not running yet."""
+    """Make keys, genesis and an empty store: a cluster of one, or with other founders."""
     with explained():
         from quipu.cli.founding import init_node
 
-        streams = ",".join(erasable) if erasable else None
         given = flags_of(
-            settings, data_dir=data_dir, name=name, cluster_name=cluster_name, erasable=streams
+            settings,
+            data_dir=data_dir,
+            name=name,
+            cluster_name=cluster_name,
+            founders=founder,
+            policy=policy,
+            erasable=erasable,
+            p2p_listen=p2p_listen,
+            advertise=advertise,
         )
-        init_node(load(config, given).settings, as_json=json)
+        init_node(load(config, given).settings, key_only, as_json=json)
+
+
+def join(
+    invitation: Annotated[Path, typer.Argument(help="File that `quipu invite` has written.")],
+    data_dir: DataDir = None,
+    name: Name = None,
+    p2p_listen: P2pListen = None,
+    advertise: Advertise = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Make a new node of an existing cluster, as `quipu run --join` does first, without running."""
+    with explained():
+        from quipu.cli.founding import init_node
+
+        given = flags_of(
+            settings,
+            data_dir=data_dir,
+            name=name,
+            p2p_listen=p2p_listen,
+            advertise=advertise,
+            join=str(invitation),
+        )
+        init_node(load(config, given).settings, key_only=False, as_json=json)
+
+
+def invite(
+    out: Annotated[Path, typer.Option("--out", help="File to write; nobody else may read it.")],
+    data_dir: DataDir = None,
+    address: Annotated[
+        str, typer.Option("--address", help="host:port by which others reach this node.")
+    ] = "",
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Write a file with which a new node finds this cluster and is let in."""
+    with explained():
+        from quipu.cli.founding import invite as write_invitation
+
+        given = flags_of(settings, data_dir=data_dir)
+        write_invitation(load(config, given).settings, out, address, as_json=json)
 
 
 def doctor(
     data_dir: DataDir = None,
     api_listen: ApiListen = None,
+    p2p_listen: P2pListen = None,
     ops_listen: OpsListen = None,
     config: ConfigFile = None,
     settings: Set = None,
@@ -118,7 +197,13 @@ def doctor(
     with explained():
         from quipu.cli.examining import examine_node
 
-        given = flags_of(settings, data_dir=data_dir, api_listen=api_listen, ops_listen=ops_listen)
+        given = flags_of(
+            settings,
+            data_dir=data_dir,
+            api_listen=api_listen,
+            p2p_listen=p2p_listen,
+            ops_listen=ops_listen,
+        )
         code = examine_node(load(config, given).settings, as_json=json)
         raise typer.Exit(int(code))
 
@@ -138,7 +223,7 @@ def show(
 
 
 # --- from options to settings -------------------------------------------------------------------
-def flags_of(settings: list[str] | None, **options: str | None) -> "dict[str, Value]":
+def flags_of(settings: list[str] | None, **options: str | list[str] | None) -> "dict[str, Value]":
     given: dict[str, Value] = {}
     for item in settings or []:
         key, equals, text = item.partition("=")
@@ -150,7 +235,7 @@ def flags_of(settings: list[str] | None, **options: str | None) -> "dict[str, Va
     for option, value in options.items():
         if value is not None:
             key, flag = FLAGS[option]
-            given[key] = as_flag(value, flag)
+            given[key] = as_flag(value if isinstance(value, str) else ",".join(value), flag)
     return given
 
 

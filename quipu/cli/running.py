@@ -16,6 +16,7 @@ from quipu.node.logs import bridge, open_log
 from quipu.node.program import Faces, Node
 from quipu.node.service import Ledger
 from quipu.node.settings import Settings
+from quipu.p2p.addresses import uri_of
 
 
 def run_node(settings: Settings, as_json: bool) -> Exit:
@@ -42,12 +43,17 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
     return uvloop.run(program.run(settings, log, start))
 
 
+def _uri(ledger: Ledger) -> str:
+    return uri_of(ledger.node_id, ledger.endpoint) if ledger.endpoint is not None else ""
+
+
 def _say_ready(ledger: Ledger, settings: Settings, urls: dict[str, str], as_json: bool) -> None:
     data_dir = settings.node.data_dir.absolute()
     if as_json:
         facts: dict[str, Any] = {
             "node_id": ledger.node_id.hex(),
             "cluster_id": cluster_id_of(ledger.genesis).hex(),
+            "p2p": _uri(ledger),
             **urls,
             "admin_socket": str(settings.admin_socket),
             "pid": os.getpid(),
@@ -61,6 +67,7 @@ def _say_ready(ledger: Ledger, settings: Settings, urls: dict[str, str], as_json
 
     API   {urls["api"]}
     OPS   {urls["ops"]}/readyz  /metrics
+    P2P   {_uri(ledger)}
     data  {data_dir}
 
   Try it:

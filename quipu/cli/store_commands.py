@@ -122,6 +122,18 @@ def drain(
         raise typer.Exit(int(storing.drain(found, timeout, json)))
 
 
+def leave(
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait at most.")] = 30.0,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Say goodbye to the other nodes, signed, and end: to them it is LEFT at once, not silent. It
+    stays a member of the roster; the next start brings it back."""
+    drain(timeout, data_dir, config, settings, json)
+
+
 def keys(
     data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
 ) -> None:

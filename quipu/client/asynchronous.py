@@ -31,6 +31,7 @@ from quipu.client.transport import ANSWER_S, Answer, Terms, Transport, pause
 
 JSON = "application/json"
 WAIT_S = 30.0
+QUERY_S = 5.0
 
 
 @dataclass(slots=True)
@@ -252,6 +253,26 @@ class AsyncClient:
 
     async def node(self) -> Any:
         return await self._json("/v1/node")
+
+    async def cluster(self) -> Any:
+        return await self._json("/v1/cluster")
+
+    async def members(self) -> Any:
+        """The roster, and how the node that answers sees each of them."""
+        return await self._json("/v1/cluster/members")
+
+    async def query(
+        self,
+        question: str,
+        argument: str = "",
+        *,
+        timeout: float = QUERY_S,  # noqa: ASYNC109
+    ) -> Any:
+        """Asks all members; the verdict, and what each has answered."""
+        asked = {"question": question, "argument": argument, "timeout": f"{timeout * 1000:.0f}ms"}
+        body, headers = msgspec.json.encode(asked), {"Content-Type": JSON}
+        answer = await self._transport.read("/v1/cluster/queries", {}, headers, body)
+        return msgspec.json.decode(answer.body)
 
     async def evidence(self) -> Any:
         return await self._json("/v1/evidence")

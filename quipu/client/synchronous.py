@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from quipu.client.asynchronous import WAIT_S, AsyncClient, reached
+from quipu.client.asynchronous import QUERY_S, WAIT_S, AsyncClient, reached
 from quipu.client.ingest import Ingest, OnLoop
 from quipu.client.models import BatchAnswer, Entry, Gap, Page, Status, Verdict
 from quipu.client.pipe import Terms
@@ -214,6 +214,15 @@ class Client:
 
     def node(self) -> Any:
         return self._run(self._client.node())
+
+    def cluster(self) -> Any:
+        return self._run(self._client.cluster())
+
+    def members(self) -> Any:
+        return self._run(self._client.members())
+
+    def query(self, question: str, argument: str = "", *, timeout: float = QUERY_S) -> Any:
+        return self._run(self._client.query(question, argument, timeout=timeout))
 
     def evidence(self) -> Any:
         return self._run(self._client.evidence())

@@ -79,14 +79,20 @@ class Transport:
             self._session = None
 
     async def read(
-        self, path: str, params: Mapping[str, str], headers: Mapping[str, str]
+        self,
+        path: str,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes | None = None,
     ) -> Answer:
-        """From the first node that answers; each is asked again a few times."""
+        """From the first node that answers; each is asked again a few times. With a `body` by
+        POST, of what changes nothing."""
+        method = "GET" if body is None else "POST"
         failure: QuipuError = Unreachable("no node is named")
         for attempt in range(READ_ROUNDS * len(self.nodes)):
             node = self.nodes[self.current]
             try:
-                answer = await self._once(_Request("GET", node, path, params, headers=headers))
+                answer = await self._once(_Request(method, node, path, params, body, headers))
                 return _checked(answer)
             except (_NotSent, _Broken) as error:
                 failure = Unreachable(f"{node}: {error}")

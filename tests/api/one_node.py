@@ -23,7 +23,8 @@ from quipu.ledger.inv import build_inv
 from quipu.ledger.messages import InvMessage, encode_message
 from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import KeyPair
-from quipu.ledger.words import EventId, InvNumber, Journal, NodeId, NodeNo, Now, Seq, Ticket
+from quipu.ledger.words import EventId, InvNumber, Journal, NodeId, NodeNo, Now, Seq, Ticket, hlc_at
+from quipu.node.questions import Answers
 from quipu.node.service import (
     Cause,
     Check,
@@ -49,6 +50,10 @@ from quipu.node.service import (
     Stored,
     Subscription,
 )
+from quipu.p2p.bodies import Answer as PeerAnswer
+from quipu.p2p.effects import QueryEnded
+from quipu.p2p.gossip import Origin, compose_body, encode_gossip, gossip_id, signed
+from quipu.p2p.words import Endpoint, PeerView, Start
 from quipu.storage.memory_store import MemoryStore
 from quipu.storage.store import Owner
 from tests.small_ledger import key_of
@@ -125,6 +130,8 @@ class OneNode:
         begun = Now(wall_ms, monotonic_ms - limits.START_WAIT_MS)  # it has listened long enough
         self.core = Core(config, self.store.saved(), self.store, begun)
         self.name = "n1"
+        self.endpoint = Endpoint("127.0.0.1", 8471)
+        self.views: tuple[PeerView, ...] = ()
         self.cluster_name = "tests"
         self.paused: asyncio.Event | None = None  # a disk that does not answer
         self.fault: Exception | None = None  # raised in place of storing
@@ -215,13 +222,13 @@ class OneNode:
         for durable in effects.durable:
             if isinstance(durable, StoreEvent):
                 self._seen[durable.event.id] = now.wall_ms
-                self._tell(EventStored(durable.event.id))
+                self.tell(EventStored(durable.event.id))
         for spoken in effects.spoken:
             if isinstance(spoken, EventsRead):
                 for identity in spoken.ids:
                     before += 1
                     self._read[identity] = now.wall_ms
-                    self._tell(EventRead(before, identity))
+                    self.tell(EventRead(before, identity))
                     waits = self._read_waits.pop(identity, None)
                     if waits is not None:
                         waits.set()
@@ -247,7 +254,7 @@ class OneNode:
         self._alarm = None
         self._step([])
 
-    def _tell(self, news: News) -> None:
+    def tell(self, news: News) -> None:
         for said in list(self._said):
             said.say(news)
 
@@ -401,7 +408,23 @@ class OneNode:
 
     def drain(self) -> None:
         self._draining = True
-        self._tell(Goodbye("the node is stopping"))
+        self.tell(Goodbye("the node is stopping"))
+
+    def peers(self) -> tuple[PeerView, ...]:
+        return self.views
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
+        """Among its members it alone is there to answer, signed as in truth."""
+        del timeout_s
+        if self.fault is not None:
+            raise self.fault
+        answer = Answers(self, self.now).answer(question, argument)
+        origin = Origin(self.node_id, gossip_id(Start(1), 1), hlc_at(self.now().wall_ms))
+        message = compose_body(origin, PeerAnswer(bytes(16), answer))
+        said = encode_gossip(signed(message, self.cluster_id, self.key))
+        verdict = "agreed" if len(self.epoch.members) <= 2 else "timeout"
+        counted = answer if verdict == "agreed" else None
+        return QueryEnded(1, verdict, counted, ((self.node_id, said),), len(self.epoch.members))
 
     def health(self) -> Health:
         return Health(

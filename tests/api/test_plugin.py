@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,8 @@ def run_as_another_project(folder: Path, text: str, *options: str) -> str:
     return done.stdout
 
 
-def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    (example,) = BLOCK.findall(tree.read("docs/testing.md"))
+def test_the_examples_of_the_documentation_run(tmp_path: Path) -> None:
+    example = "\n\n".join(BLOCK.findall(tree.read("docs/testing.md")))
     assert f"{example.count('def test_')} passed" in run_as_another_project(tmp_path, example)
 
 
@@ -54,7 +55,12 @@ def test_the_fixtures_are_listed_with_what_they_are(tmp_path: Path) -> None:
     listed = run_as_another_project(tmp_path, LAZY, "--fixtures")
     documented = tree.read("docs/testing.md")
     fixtures = re.findall(r"^(quipu_\w+).* -- .*pytest_plugin", listed, re.MULTILINE)
-    assert sorted(fixtures) == ["quipu_new_node", "quipu_node", "quipu_node_session"]
+    assert sorted(fixtures) == [
+        "quipu_cluster",
+        "quipu_new_node",
+        "quipu_node",
+        "quipu_node_session",
+    ]
     assert all(f"| `{name}` |" in documented for name in fixtures)
 
 
@@ -88,6 +94,17 @@ def test_a_killed_node_answers_nobody_and_keeps_what_it_acknowledged(
     quipu_node.kill()
     quipu_node.stop()
     del following
+
+
+def test_a_folder_may_lie_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deeper than the name of a socket may be long."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with LocalNode(tmp_path / ("d" * 100)) as node:
+        assert len(list(tmp_path.glob("quipu-*.sock"))) == 1
+        assert node.client.submit(1, wait="read").state == "read"
+        node.kill()
+        node.start()
+    assert list(tmp_path.glob("quipu-*.sock")) == []
 
 
 def test_what_stops_a_start_is_said_as_by_the_command(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from random import Random
 from time import perf_counter
 
 from quipu.ledger.refusals import Refused
+from quipu.p2p.refusals import FrameRefused
 from tests.fuzz.mutate import Mutator, Sample
 from tests.fuzz.targets import Target
 from tests.vectors.check import Bad
@@ -30,7 +31,7 @@ def examine(target: Target, sample: Sample) -> Finding | None:
     started = perf_counter()
     try:
         taken, value = True, target.product(*sample)
-    except Refused:
+    except (Refused, FrameRefused):
         taken, value = False, None
     except (Exception, RecursionError) as error:  # noqa: BLE001 - any other is a finding
         return Finding(target.name, f"raises {type(error).__name__}: {error}"[:200], sample)

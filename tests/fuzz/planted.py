@@ -14,6 +14,7 @@ from typing import Any
 
 from quipu.api import ingest_frames
 from quipu.ledger import bundle, canonical, entry, epochs, event, evidence, inv, merkle, seals
+from quipu.p2p import addresses, bodies, decen, forms, frame, gossip, hello, link_keys
 from quipu.verify import bundle as offline_bundle
 from quipu.verify import values
 
@@ -129,6 +130,63 @@ BUGS = [
         "len(others) >= epoch.confirms,",
         "len(others) >= epoch.confirms - 1,",
     ),
+    Bug("frame: n may be too small", frame.decode_head, "len(command) > size", "False"),
+    Bug("frame: n may be too large", frame.decode_head, "len(command) < size", "False"),
+    Bug("marker half read", decen.decode_command, "len(MARKER)) != MARKER", "2)[0] != MARKER[0]"),
+    Bug("command version ignored", decen.decode_command, "version != COMMAND_VERSION", "False"),
+    Bug("octets after a command", decen._Octets.end, "self._at < len(self._data)", "False"),
+    Bug("command cut short", decen._Octets.take, "len(taken) < count", "count and not taken"),
+    Bug("pool without a name", decen._Octets.pool, "not text", "False"),
+    Bug("129 pools", decen._Octets.several, "count > count_max", "count > count_max + 1"),
+    Bug("header without =", decen._Octets.pair, "not name or not equals", "not name"),
+    Bug("text is mended", decen._Octets.text, "data.decode()", 'data.decode(errors="replace")'),
+    Bug("escapes in texts", forms.has_control, "_CONTROL.search(text) is not None", "False"),
+    Bug("key of the link unread", hello.verify_hello, "link_key_of(peer) != key", "False"),
+    Bug("a copy of oneself", hello.verify_hello, "peer == card.node_id", "False"),
+    Bug("HMAC unread", hello._check_macs, "if any(", "if True or any("),
+    Bug("HMAC of any start", hello.hello_mac, ' + start.to_bytes(8, "big")', ""),
+    Bug("only later versions", hello._highest_common, "common < max", "highest < max"),
+    Bug(
+        "leading zeros",
+        hello._Headers.number,
+        "not _NUMBER.fullmatch(value)",
+        "not value.isdigit()",
+    ),
+    Bug("hex in capitals", hello._octets, "not _HEX.fullmatch(text)", "text.strip() != text"),
+    Bug(
+        "a node id that is no key", link_keys.link_key_of, "except CryptoError", "except TypeError"
+    ),
+    Bug(
+        "endpoint: signature unread",
+        addresses.check_endpoint,
+        "if not verify(",
+        "if False and verify(",
+    ),
+    Bug("endpoint: everywhere", addresses.is_host, "not address.is_unspecified and ", ""),
+    Bug("endpoint: a number as name", addresses.is_host, "not is_number and ", ""),
+    Bug("any expected action", gossip.rule_of, "message.action != rule.action", "False"),
+    Bug(
+        "signature where none belongs",
+        gossip.rule_of,
+        "(message.signature is not None) != rule.is_signed",
+        "rule.is_signed and message.signature is None",
+    ),
+    Bug("leaving in any form", gossip.rule_of, "decode_leaving(encode(message))", "pass"),
+    Bug("body unsigned", gossip._signed_part, "            message.body,\n", ""),
+    Bug("signed for any cluster", gossip._signed_part, "TAG_GOSSIP + cluster_id", "TAG_GOSSIP"),
+    Bug("text of a body unread", bodies.decode_body, "not is_text(text, bytes_max)", "False"),
+    Bug(
+        "leaving of a later version unread",
+        gossip._one_of_any_version,
+        "beginning.kind == LEAVING_KIND",
+        "False",
+    ),
+    Bug(
+        "malformed passes as later",
+        gossip._one_of_any_version,
+        "beginning.version == GOSSIP_VERSION",
+        "False",
+    ),
 ]
 
 
@@ -152,6 +210,28 @@ NEAREST: dict[Callable[..., Any], str] = {
     values.is_signed: "bundle-offline",
     values.decoded: "bundle-offline",
     offline_bundle._by_receipts: "bundle-offline",
+    frame.decode_head: "frame",
+    decen.decode_command: "command",
+    decen._Octets.end: "command",
+    decen._Octets.take: "command",
+    decen._Octets.pool: "command",
+    decen._Octets.several: "command",
+    decen._Octets.pair: "command",
+    decen._Octets.text: "command",
+    forms.has_control: "command",
+    hello.verify_hello: "hello",
+    hello._check_macs: "hello",
+    hello.hello_mac: "hello",
+    hello._highest_common: "hello",
+    hello._Headers.number: "hello",
+    hello._octets: "hello",
+    link_keys.link_key_of: "hello",
+    addresses.check_endpoint: "endpoint",
+    addresses.is_host: "endpoint",
+    gossip.rule_of: "gossip",
+    gossip._signed_part: "gossip",
+    bodies.decode_body: "gossip",
+    gossip._one_of_any_version: "content",
 }
 
 

@@ -4,6 +4,7 @@ Only where the bytes still have the form at all, and each only most of the time:
 left to fail is then another one every time. Signing is by the keys of the vectors.
 """
 
+import hmac
 from random import Random
 from typing import Any
 
@@ -11,7 +12,8 @@ from quipu.ledger.merkle import leaf_hash, root_of
 from quipu.ledger.signing import KeyPair, tagged_hash
 from tests.fuzz.mutate import Sample, fields_of
 from tests.small_ledger import key_of
-from tests.vectors.check import close_of
+from tests.vectors.check import Bad, close_of
+from tests.vectors.check_peers import command, command_of, signed_part
 from tests.vectors.refused import pack
 
 KEYS: dict[bytes, KeyPair] = {key_of(f"n{i}").node_id: key_of(f"n{i}") for i in range(1, 7)}
@@ -114,3 +116,51 @@ def _sealed(random: Random, item: Any) -> Any:
     if document is not None and len(document) == 10 and random.random() < 0.5:
         close = close_of(document)
     return [item[0], [_inv(random, seal, close) for seal in item[1]]]
+
+
+def frame(random: Random, sample: Sample) -> Sample:
+    """n counts what follows, mostly."""
+    data = sample[0]
+    if len(data) < 8 or random.random() > MOSTLY:
+        return sample
+    return [data[:6] + (len(data) - 8 & 0xFFFF).to_bytes(2, "big") + data[8:]]
+
+
+def hello(random: Random, sample: Sample) -> Sample:
+    """HMAC and signature fit what the other fields say, where their node is one of ours."""
+    data, link_key, receiver, cluster_id, secret = sample
+    try:
+        name, sequence, *rest = command(data)
+        host, port, pools, status, pairs = rest
+        told = dict(pairs)
+        key = KEYS[bytes.fromhex(told["node"])]
+        start, stamp = int(told["start"]).to_bytes(8, "big"), int(told["stamp"])
+        endpoint = pack([cluster_id, key.node_id, host, port, stamp])
+    except (Bad, KeyError, ValueError, OverflowError):
+        return sample
+    if random.random() < MOSTLY:
+        message = b"hello" + key.node_id + receiver + start
+        told["hmac"] = hmac.digest(secret, message, "sha256").hex()
+    if random.random() < MOSTLY:
+        told["signature"] = key.sign(b"quipu/sig/endpoint/1\0" + endpoint).hex()
+    headers = [list(pair) for pair in told.items()]
+    made = command_of([name, sequence, host, port, pools, status, headers])
+    return [made, link_key, receiver, cluster_id, secret]
+
+
+def gossip(random: Random, sample: Sample) -> Sample:
+    fields = fields_of(sample[0])
+    key = _key(fields, 10, 3)
+    if fields is None or key is None or type(fields[9]) is not bytes or random.random() > MOSTLY:
+        return sample
+    fields[9] = key.sign(signed_part(fields, sample[1]))
+    return [pack(fields), sample[1]]
+
+
+def endpoint(random: Random, sample: Sample) -> Sample:
+    fields = fields_of(sample[0])
+    key = _key(fields, 6, 1)
+    if fields is None or key is None or random.random() > MOSTLY:
+        return sample
+    fields[5] = key.sign(b"quipu/sig/endpoint/1\0" + pack(fields[:5]))
+    return [pack(fields), sample[1]]

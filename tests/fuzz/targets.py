@@ -15,7 +15,8 @@ from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import verify
 from tests.fuzz import repair
 from tests.fuzz.mutate import Repair, Sample
-from tests.vectors import check, ingest
+from tests.peer_readers import READERS
+from tests.vectors import check, check_peers, ingest
 
 FOLDER = Path(check.__file__).parent
 Reader = Callable[..., Any]
@@ -24,7 +25,7 @@ Reader = Callable[..., Any]
 @dataclass(frozen=True)
 class Target:
     name: str
-    product: Reader  # raises Refused
+    product: Reader  # raises Refused or FrameRefused
     oracle: Reader  # raises Bad
     corpus: list[Sample]
     repair: Repair | None = None
@@ -125,11 +126,30 @@ def events() -> list[Sample]:
     return [[bytes.fromhex(item[key]) for key in keys] for item in vectors("events")]
 
 
-def refused(kind: str) -> list[Sample]:
+def refused(kind: str, name: str = "refused") -> list[Sample]:
     """What the vectors refuse is a start as good as any; the huge ones apart."""
-    told = [item for item in vectors("refused") if item["kind"] == kind and "cut" not in item]
+    told = [item for item in vectors(name) if item["kind"] == kind and "cut" not in item]
     samples = [[check.joined(parts) for parts in item["inputs"]] for item in told]
     return [sample for sample in samples if sum(map(len, sample)) < 10_000]
+
+
+def of_peers(kind: str) -> list[Sample]:
+    told = [item["inputs"] for item in vectors("peers") if item["kind"] == kind]
+    taken = [[bytes.fromhex(part) for part in inputs] for inputs in told]
+    return taken * 4 + refused(kind, "peers_refused")
+
+
+def peer_targets() -> list[Target]:
+    repairs = {
+        "frame": repair.frame,
+        "hello": repair.hello,
+        "endpoint": repair.endpoint,
+        "gossip": repair.gossip,
+    }
+    return [
+        Target(kind, READERS[kind], oracle, of_peers(kind), repairs.get(kind))
+        for kind, oracle in check_peers.DECODERS.items()
+    ]
 
 
 def targets() -> list[Target]:
@@ -162,6 +182,7 @@ def targets() -> list[Target]:
         Target("proof", own_proof, oracles["proof"], proofs, repair.proof, share=4),
         Target("bundle", own_bundle, oracles["bundle"], proven, repair.bundle, share=4),
         Target("bundle-offline", offline_bundle, oracles["bundle"], proven, repair.bundle, share=4),
+        *peer_targets(),
     ]
 
 

@@ -10,7 +10,9 @@ from typing import Any, Self
 
 QUIPU = (sys.executable, "-m", "quipu.cli")
 WAIT_S = 60.0
-ANY_PORTS = ("--api-listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+ANY_PORTS = tuple(
+    part for face in ("api", "p2p", "ops") for part in (f"--{face}-listen", "127.0.0.1:0")
+)
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -175,6 +175,8 @@ MESSAGES = {
     ),
     5: row(just(5), whole(), some(octets()), some(EVENT, 4096), some(ID, 256), flag),
     6: row(just(6), octets()),
+    7: row(just(7), whole(U32, 1)),
+    8: row(just(8), octets(), some(octets(), 32)),
 }  # fmt: skip
 MESSAGE_BYTES_MAX = {3: 64 * KIB}
 

@@ -29,6 +29,8 @@ from quipu.ledger.inv import Inv
 from quipu.ledger.messages import (
     Answer,
     CoverWant,
+    EpochMessage,
+    EpochWant,
     EventMessage,
     EvidenceMessage,
     GetData,
@@ -307,6 +309,8 @@ def messages_of(world: World) -> dict[str, Message]:
         "answer": Answer(7, [inv.data], [bytes_of(a1), bytes_of(b1)], [inv.id], True),
         "answer, nothing": Answer(7, [], [], [], False),
         "evidence": EvidenceMessage(world.author_proof),
+        "epoch wanted": EpochWant(2),
+        "epoch": EpochMessage(world.ledger.documents[0][0], list(world.ledger.documents[0][1])),
     }
 
 
@@ -352,7 +356,9 @@ def bundles(world: World) -> Rows:
 
 
 def everything() -> dict[str, Rows]:
+    from tests.vectors.generate_peers import peers
     from tests.vectors.refused import refused  # it takes the world from here
+    from tests.vectors.refused_peers import refused_peers
 
     world = World()
     return {
@@ -367,6 +373,8 @@ def everything() -> dict[str, Rows]:
         "messages": messages(world),
         "bundles": bundles(world),
         "refused": refused(world),
+        "peers": peers(),
+        "peers_refused": refused_peers(),
     }
 
 

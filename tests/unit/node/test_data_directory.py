@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 from quipu.ledger.epochs import decode_genesis
-from quipu.node.data_directory import DataDirectory, Founding, open_directory
-from quipu.node.exits import CannotStart, DirectoryTaken, KeyExposed
+from quipu.ledger.signing import KeyPair
+from quipu.node.data_directory import (
+    DataDirectory,
+    make_identity,
+    open_directory,
+    read_directory,
+)
+from quipu.node.exits import BadInvitation, BadSetting, CannotStart, DirectoryTaken, KeyExposed
+from quipu.node.founding import Founding, Joining, OtherFounder, parse_founder, read_seeds
+from quipu.node.invitation import Invitation, read_invitation
 from quipu.node.secret_files import read_secret, write_new, write_secret
 
 RANDOM = bytes(range(80))
@@ -25,7 +33,7 @@ def found(path: Path, random: bytes = RANDOM) -> DataDirectory:
 
 def test_a_first_start_makes_a_cluster_of_one(tmp_path: Path) -> None:
     directory = found(tmp_path / "a/b")
-    assert directory.is_new
+    assert directory.is_unsigned
     genesis = decode_genesis(directory.genesis)
     assert [member.node_id for member in genesis.members] == [directory.key.node_id]
     assert (genesis.name, genesis.members[0].name) == ("test", "n1")
@@ -39,7 +47,9 @@ def test_a_second_start_is_the_same_node(tmp_path: Path) -> None:
     second = found(tmp_path, random=bytes(80))
     assert (second.key.node_id, second.genesis) == (first.key.node_id, first.genesis)
     assert second.cluster_secret == first.cluster_secret
-    assert not second.is_new
+    assert second.is_unsigned
+    second.store_made()
+    assert not found(tmp_path).is_unsigned
 
 
 def test_a_first_start_that_was_cut_short_goes_on(tmp_path: Path) -> None:
@@ -93,7 +103,7 @@ def test_what_is_no_directory_of_a_node(tmp_path: Path) -> None:
 def test_lost_and_found_is_nobody_elses(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir()
     (tmp_path / ".hidden").write_text("")
-    assert found(tmp_path).is_new
+    assert found(tmp_path).is_unsigned
 
 
 @pytest.mark.parametrize("name", ["node.key", "cluster.key"])
@@ -112,15 +122,109 @@ def test_a_store_without_its_genesis_is_refused(tmp_path: Path) -> None:
         found(tmp_path)
 
 
-def test_key_and_genesis_belong_together(tmp_path: Path) -> None:
+def test_a_genesis_that_is_none(tmp_path: Path) -> None:
     found(tmp_path / "one")
-    found(tmp_path / "two", random=bytes(80))
-    (tmp_path / "one/genesis").write_bytes((tmp_path / "two/genesis").read_bytes())
-    with pytest.raises(DirectoryTaken, match="does not name this node"):
-        found(tmp_path / "one")
     (tmp_path / "one/genesis").write_bytes(b"no genesis")
     with pytest.raises(DirectoryTaken, match="not a genesis"):
         found(tmp_path / "one")
+
+
+# --- several founders, and joining ------------------------------------------------------------
+OTHER = KeyPair.from_seed(bytes(31) + b"\2").node_id
+URI = f"quipu://10.0.0.2:8471/{OTHER.hex()}"
+
+
+def test_a_cluster_of_several_names_them_all_and_where_they_are(tmp_path: Path) -> None:
+    other = parse_founder(f"n2={URI}")
+    given = dataclasses.replace(founding(), others=(other,), policy="all")
+    directory = open_directory(tmp_path, given)
+    directory.close()
+    genesis = decode_genesis(directory.genesis)
+    assert [m.name for m in genesis.members] == ["n1", "n2"]
+    assert [m.node_id for m in genesis.members] == [directory.key.node_id, OTHER]
+    assert genesis.policy == "all"
+    assert read_seeds(tmp_path) == ((OTHER, other.endpoint),)
+
+
+@pytest.mark.parametrize("text", ["n2", URI, "=" + URI, f"n2={URI[:-1]}", "n2=quipu://x/0"])
+def test_a_founder_is_a_name_and_a_uri(text: str) -> None:
+    with pytest.raises(BadSetting, match="founders"):
+        parse_founder(text)
+
+
+def test_a_founder_twice_is_no_cluster(tmp_path: Path) -> None:
+    other = parse_founder(f"n2={URI}")
+    with pytest.raises(CannotStart, match="stands twice"):
+        open_directory(tmp_path, dataclasses.replace(founding(), others=(other, other)))
+
+
+def invited(path: Path) -> Invitation:
+    first = found(path / "first")
+    seeds = ((first.key.node_id, OtherFounder(*parse_founder(f"n2={URI}")).endpoint),)
+    Invitation(first.genesis, seeds, first.cluster_secret).write(path / "invitation")
+    assert stat.S_IMODE((path / "invitation").stat().st_mode) == 0o600
+    return read_invitation(path / "invitation")
+
+
+def test_an_invitation_gives_a_place(tmp_path: Path) -> None:
+    invitation = invited(tmp_path)
+    joined = open_directory(tmp_path / "second", Joining(invitation, bytes(80)))
+    joined.close()
+    assert joined.genesis == invitation.genesis
+    assert joined.cluster_secret == invitation.secret
+    assert joined.is_unsigned
+    assert read_seeds(tmp_path / "second") == invitation.seeds
+    assert read_directory(tmp_path / "second").key.node_id == joined.key.node_id
+    again = open_directory(tmp_path / "second", Joining(invitation, bytes(80)))
+    again.close()
+
+
+def test_a_node_belongs_to_one_cluster(tmp_path: Path) -> None:
+    invitation = invited(tmp_path)
+    found(tmp_path / "other", random=bytes(80))
+    with pytest.raises(DirectoryTaken, match="the invitation of test"):
+        open_directory(tmp_path / "other", Joining(invitation, bytes(80)))
+
+
+def test_a_key_made_ahead_has_signed_nothing_and_one_from_elsewhere_may_have(
+    tmp_path: Path,
+) -> None:
+    invitation = invited(tmp_path)
+    key = make_identity(tmp_path / "ahead", bytes(range(32)))
+    ahead = open_directory(tmp_path / "ahead", Joining(invitation, bytes(80)))
+    ahead.close()
+    assert ahead.key.node_id == key.node_id
+    assert ahead.is_unsigned
+    (tmp_path / "moved").mkdir()
+    write_secret(tmp_path / "moved/node.key", "quipu-node-key-1", bytes(range(32)))
+    moved = open_directory(tmp_path / "moved", Joining(invitation, bytes(80)))
+    moved.close()
+    assert not moved.is_unsigned
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "quipu-invitation-2 AAAA", "quipu-invitation-1 !", "quipu-invitation-1 AAAA", "\xff" * 9],
+)
+def test_what_is_no_invitation(text: str, tmp_path: Path) -> None:
+    write_new(tmp_path / "invitation", text.encode("latin-1"))
+    with pytest.raises(BadInvitation, match="is not an invitation"):
+        read_invitation(tmp_path / "invitation")
+
+
+def test_an_invitation_that_is_not_there_or_that_others_may_read(tmp_path: Path) -> None:
+    with pytest.raises(BadInvitation, match="cannot read"):
+        read_invitation(tmp_path / "none")
+    invited(tmp_path)
+    (tmp_path / "invitation").chmod(0o644)
+    with pytest.raises(KeyExposed):
+        read_invitation(tmp_path / "invitation")
+
+
+def test_seeds_that_somebody_has_spoilt(tmp_path: Path) -> None:
+    (tmp_path / "seeds").write_text("quipu://nowhere\n")
+    with pytest.raises(BadSetting, match="seeds"):
+        read_seeds(tmp_path)
 
 
 def test_names_that_no_genesis_holds(tmp_path: Path) -> None:

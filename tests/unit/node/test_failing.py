@@ -1,6 +1,7 @@
 """Commits that fail, a full disk, and mistakes of our own: what apps are told, and what stays."""
 
 import asyncio
+import dataclasses
 from pathlib import Path
 from typing import Any, Never
 
@@ -92,7 +93,7 @@ def test_a_full_disk_refuses_reads_on_and_recovers(
 
 def _with_room(node: Node, has_room: Any) -> Any:
     outlets = node.ledger.turns.outlets
-    return type(outlets)(outlets.send, outlets.tell, has_room, outlets.give_up)
+    return dataclasses.replace(outlets, has_room=has_room)
 
 
 def test_a_mistake_of_ours_costs_one_turn(tmp_path: Path) -> None:

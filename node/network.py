@@ -1,0 +1,280 @@
+"""The node among its peers: the peer machine, its transport and the ledger's loop, joined.
+
+What the peer machine says goes out at once: it makes no promise that a disk would have to keep
+first. What it hears for the core waits in the inbox; where that is full nothing more is read.
+"""
+
+import asyncio
+import os
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quipu.ledger.inputs import Input, MessageReceived, PeerConnected, PeerLost
+from quipu.ledger.words import NodeId, Now
+from quipu.node import limits
+from quipu.node.inbox import Inbox
+from quipu.node.logs import Log
+from quipu.node.service import Draining, Overloaded
+from quipu.node.troubles import Troubles
+from quipu.p2p import effects as fx
+from quipu.p2p import inputs as ins
+from quipu.p2p.peers import Peers
+from quipu.p2p.queries import Verdict
+from quipu.p2p.transport import Happening, Transport
+from quipu.p2p.transports.screen import Screen
+from quipu.p2p.words import Endpoint, PeerState, PeerView
+
+MS_PER_S = 1_000
+Answerer = Callable[[str, bytes], bytes]  # question, argument
+
+
+@dataclass(slots=True)
+class Network:
+    """Invariant: what waits in `_held` came before everything that is still to be read."""
+
+    inbox: Inbox
+    clock: Callable[[], Now]
+    log: Log
+    peers_path: Path
+    answer: Answerer = lambda question, argument: b""
+    tell: Callable[[fx.StateChanged], None] = lambda change: None
+    up: dict[NodeId, None] = field(default_factory=dict)
+    troubles: Troubles = field(init=False)
+    refused: Counter[str] = field(default_factory=Counter)
+    frames_dropped: int = 0
+    frames_sent: int = 0
+    frames_received: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    frames_missed: int = 0
+    screen: Screen | None = None
+    _peers: Peers | None = None
+    _transport: Transport | None = None
+    _inputs: list[ins.Input] = field(default_factory=list)
+    _held: deque[tuple[Input, int]] = field(default_factory=deque)
+    _queries: dict[int, asyncio.Future[fx.QueryEnded]] = field(default_factory=dict)
+    _last_ticket: int = 0
+    _asked: bool = False
+    _dialled: dict[NodeId, Endpoint] = field(default_factory=dict)
+    _timer: asyncio.TimerHandle | None = None
+    _looking: asyncio.TimerHandle | None = None
+    _keeping: asyncio.Task[None] | None = None
+    _to_keep: bytes | None = None
+
+    def __post_init__(self) -> None:
+        self.troubles = Troubles(self.log)
+
+    def run(self, peers: Peers, transport: Transport, first: list[ins.Input]) -> None:
+        self._peers, self._transport = peers, transport
+        self.inbox.taken = self._push_held
+        self._inputs += first
+        self._ask()
+        self._look()
+
+    # --- from below -----------------------------------------------------------------------------
+    def hear(self, happening: Happening) -> None:
+        match happening:
+            case ins.FrameReceived(head=head, content=content):
+                self.frames_received += 1
+                self.bytes_received += len(head) + len(content)
+            case ins.FrameDropped():
+                self.frames_dropped += 1
+            case ins.LinkClosed(peer, why):
+                self.troubles.link_closed(peer, self._dialled.get(peer), why)
+        self._inputs.append(happening)
+        self._ask()
+
+    # --- from above -----------------------------------------------------------------------------
+    def send(self, peer: NodeId, data: bytes) -> None:
+        self._inputs.append(ins.LedgerSpoke(peer, data))
+        self._ask()
+
+    def roster_changed(self, members: tuple[NodeId, ...]) -> None:
+        self._inputs.append(ins.RosterChanged(members))
+        self._ask()
+
+    def core_rebuilt(self) -> None:
+        """The new core knows nobody yet."""
+        for peer in self.up:
+            self._push(PeerConnected(peer), 0)
+
+    @property
+    def blocked(self) -> int:
+        """Peers that a test has parted this node from."""
+        return 0 if self.screen is None else len(self.screen.blocked)
+
+    def views(self) -> tuple[PeerView, ...]:
+        found = () if self._peers is None else self._peers.views()
+        return tuple(view._replace(trouble=self.troubles.of(view.peer)) for view in found)
+
+    @property
+    def connections(self) -> int:
+        return 0 if self._transport is None else self._transport.connections
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """What the transport did not take, by cause."""
+        found = {} if self._transport is None else self._transport.faults
+        return {str(fault): count for fault, count in found.items()}
+
+    async def query(self, question: str, argument: bytes, timeout_s: float) -> fx.QueryEnded:
+        if len(self._queries) >= limits.QUERIES_MAX:
+            raise Overloaded(limits.RETRY_AFTER_S, "too many queries are under way")
+        if self._peers is None:
+            return fx.QueryEnded(0, Verdict.TIMEOUT, None, (), 0)  # nobody can be asked
+        self._last_ticket += 1
+        ticket = self._last_ticket
+        result: asyncio.Future[fx.QueryEnded] = asyncio.get_running_loop().create_future()
+        self._queries[ticket] = result
+        timeout_ms = int(timeout_s * MS_PER_S)
+        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms))
+        self._ask()
+        try:
+            return await result
+        finally:
+            del self._queries[ticket]
+
+    async def stop(self) -> None:
+        """Says goodbye, signed; what was said before is still delivered within the linger."""
+        if self._peers is None or self._transport is None:
+            return
+        self._inputs.append(ins.LeaveAsked())
+        self._step()
+        self._disarm()
+        if self._looking is not None:
+            self._looking.cancel()
+        for waiting in self._queries.values():
+            if not waiting.done():
+                waiting.set_exception(Draining("the node is stopping"))
+        transport, self._transport = self._transport, None
+        await transport.stop()
+        if self._keeping is not None:
+            await self._keeping
+
+    def counters(self) -> dict[str, int]:
+        return {
+            "peer_frames_sent_total": self.frames_sent,
+            "peer_frames_received_total": self.frames_received,
+            "peer_frames_dropped_total": self.frames_dropped,
+            "peer_frames_missed_total": self.frames_missed,
+            "peer_sent_bytes_total": self.bytes_sent,
+            "peer_received_bytes_total": self.bytes_received,
+        }
+
+    def _look(self) -> None:
+        self.troubles.look(self.views())
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(limits.TROUBLE_LOOK_S, self._look)
+
+    # --- a step ---------------------------------------------------------------------------------
+    def _ask(self) -> None:
+        if not self._asked:
+            self._asked = True
+            asyncio.get_running_loop().call_soon(self._step)
+
+    def _step(self) -> None:
+        self._asked = False
+        if self._peers is None or self._transport is None:
+            return
+        inputs, self._inputs = self._inputs, []
+        now = self.clock()
+        for effect in self._peers.step(inputs, now):
+            self._carry_out(effect, self._transport)
+        self._plan(self._peers.next_deadline(), now)
+
+    def _plan(self, deadline_ms: int | None, now: Now) -> None:
+        self._disarm()
+        if deadline_ms is not None:
+            wait_s = max(deadline_ms - now.monotonic_ms, 1) / MS_PER_S
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._ask)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _carry_out(self, effect: fx.Effect, transport: Transport) -> None:
+        match effect:
+            case fx.SendFrame(peer, head, content):
+                self.frames_sent += 1
+                self.bytes_sent += len(head) + len(content)
+                transport.send(peer, head, content)
+            case fx.LedgerHeard(peer, data):
+                self._push(MessageReceived(peer, data), len(data))
+            case fx.OpenLink(peer, endpoint):
+                self._dialled[peer] = endpoint
+                transport.open(peer, endpoint)
+            case fx.CloseLink(peer):
+                transport.close(peer)
+            case fx.PeerUp(peer):
+                self.up[peer] = None
+                self.troubles.up(peer, self.views())
+                self._push(PeerConnected(peer), 0)
+            case fx.PeerDown(peer):
+                self.up.pop(peer, None)
+                self._push(PeerLost(peer), 0)
+            case _:
+                self._notice(effect)
+
+    def _notice(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.StateChanged(peer, before, after, why):
+                say = self.log.info if after is PeerState.ALIVE else self.log.warning
+                say("peer", peer=peer.hex()[:16], before=before, after=after, why=why)
+                self.troubles.moved(effect)
+                self.tell(effect)
+            case fx.Question(ticket, _, question, argument):
+                answer = self.answer(question, argument)
+                self._inputs.append(ins.QuestionAnswered(ticket, answer))
+                self._ask()
+            case fx.QueryEnded(ticket):
+                waiting = self._queries.get(ticket)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(effect)
+            case fx.FramesMissed(frames=frames):
+                self.frames_missed += frames
+            case fx.KeepPeers(data):
+                self._keep(data)
+            case fx.Refusal(peer, cause, detail):
+                self.refused[cause] += 1
+                self.troubles.refused(effect)
+                named = "" if peer is None else peer.hex()[:16]
+                self.log.debug("frame refused", peer=named, cause=cause, detail=detail)
+
+    # --- the inbox ------------------------------------------------------------------------------
+    def _push(self, given: Input, size: int) -> None:
+        if self._held or not self.inbox.push(given, size):
+            if not self._held and self._transport is not None:
+                self._transport.pause()
+            self._held.append((given, size))
+
+    def _push_held(self) -> None:
+        """The turn has taken what waited."""
+        while self._held and self.inbox.push(*self._held[0]):
+            self._held.popleft()
+            if not self._held and self._transport is not None:
+                self._transport.resume()
+
+    # --- memory ---------------------------------------------------------------------------------
+    def _keep(self, data: bytes) -> None:
+        self._to_keep = data
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        while self._to_keep is not None:
+            data, self._to_keep = self._to_keep, None
+            try:
+                await asyncio.to_thread(_replace, self.peers_path, data)
+            except OSError as error:
+                self.log.warning("cannot keep the list of peers", error=str(error))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("wb") as file:
+        file.write(data)
+        os.fsync(file.fileno())
+    beside.replace(path)

@@ -1,0 +1,99 @@
+"""What this node answers when somebody asks the cluster: a closed list, each answer a short text.
+
+Nodes that agree answer the same bytes, for the tally counts equal answers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+
+from quipu import __version__
+from quipu.ledger.canonical import encode
+from quipu.ledger.words import Now
+from quipu.node import limits
+from quipu.node.service import Ledger
+
+UNKNOWN_QUESTION = "unknown-question"
+BAD_ARGUMENT = "bad-argument"
+
+
+class Question(StrEnum):
+    VERSION = "version"
+    TIME = "time"
+    FRONTIER = "frontier"
+    READ_COUNT = "read-count"
+    EPOCH = "epoch"
+    HEALTH = "health"
+
+
+MEANINGS = {
+    Question.VERSION: "the version of the program",
+    Question.TIME: "its wall clock in milliseconds since 1970, rounded down to a multiple of the "
+    "argument (milliseconds; a minute where none is given)",
+    Question.FRONTIER: "SHA-256 of how far each cord is Read: equal on nodes with equal Models",
+    Question.READ_COUNT: "how many events are Read",
+    Question.EPOCH: "number of the newest epoch, its policy and its members",
+    Question.HEALTH: "ok, or the names of the checks that fail",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Asked by members over the network: it never raises, and reads a bounded amount."""
+
+    ledger: Ledger
+    clock: Callable[[], Now]
+
+    def answer(self, question: str, argument: bytes) -> bytes:
+        """A question of a later version, or an argument that makes no sense, is answered too."""
+        try:
+            known = Question(question)
+        except ValueError:
+            return UNKNOWN_QUESTION.encode()
+        if argument and known is not Question.TIME:
+            return BAD_ARGUMENT.encode()
+        return self._answer(known, argument).encode()
+
+    def _answer(self, question: Question, argument: bytes) -> str:
+        ledger = self.ledger
+        match question:
+            case Question.VERSION:
+                return __version__
+            case Question.TIME:
+                return self._time(argument)
+            case Question.FRONTIER:
+                return model_digest(ledger)
+            case Question.READ_COUNT:
+                return str(ledger.feed_number)
+            case Question.EPOCH:
+                members = ",".join(
+                    f"{number}:{node_id.hex()}"
+                    for number, node_id in sorted(ledger.epoch.members.items())
+                )
+                return f"{ledger.epoch.number} {ledger.epoch.policy} {members}"
+            case Question.HEALTH:
+                health = ledger.health()
+                checks = health.live + health.ready + health.read
+                return ",".join(c.name for c in checks if not c.passes) or "ok"
+
+    def _time(self, argument: bytes) -> str:
+        step_ms = limits.QUESTION_TIME_STEP_MS
+        if argument:
+            if not argument.isdigit() or len(argument) > limits.QUESTION_TIME_DIGITS_MAX:
+                return BAD_ARGUMENT
+            step_ms = int(argument)
+        if step_ms == 0:
+            return BAD_ARGUMENT
+        wall_ms = self.clock().wall_ms
+        return str(wall_ms - wall_ms % step_ms)
+
+
+def model_digest(ledger: Ledger) -> str:
+    """Of the Read end of every cord, whatever the numbers of branches are called here."""
+    rows = sorted(
+        [row.author_no, row.journal, row.read_seq, row.read_id]
+        for row in ledger.frontier()
+        if row.read_seq
+    )
+    return sha256(encode([ledger.cluster_id, rows])).hexdigest()

@@ -1,0 +1,2 @@
+"""How nodes talk: codecs, sessions, membership, spreading and queries, pure; `transports` does the
+I/O."""

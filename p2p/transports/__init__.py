@@ -1,0 +1,1 @@
+"""Transports: the I/O of the peer protocol. The real one is over ZeroMQ."""
