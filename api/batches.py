@@ -79,7 +79,8 @@ async def submit_batch(call: Call) -> Response:
     bytes_max = call.face.settings.batch_bytes_max
     with call.face.admitted(call, bytes_max):
         body = await call.read_body(bytes_max)
-        outcomes = await _store_array(call, body, terms, query.atomic)
+        with call.face.pressure.working():
+            outcomes = await _store_array(call, body, terms, query.atomic)
     return _answer(call, await _results(call, outcomes, terms, 0))
 
 

@@ -115,16 +115,25 @@ class _Going:
         self._admitted = self._face.admitted(call, bytes_max)
         self._admitted.__enter__()
         try:
+            self._face.pressure.begin()
+        except BaseException:
+            self._admitted.__exit__(None, None, None)
+            raise
+        try:
             refuse_encoded(call.request)
             if len(body) > bytes_max:
                 raise too_large(len(body), bytes_max)
             begin(call, body, defaults).add_done_callback(self._landed)
         except BaseException:
-            self._admitted.__exit__(None, None, None)
+            self._leave()
             raise
 
-    def _landed(self, flight: "asyncio.Future[Stored] | asyncio.Future[Outcome]") -> None:
+    def _leave(self) -> None:
+        self._face.pressure.end()
         self._admitted.__exit__(None, None, None)
+
+    def _landed(self, flight: "asyncio.Future[Stored] | asyncio.Future[Outcome]") -> None:
+        self._leave()
         try:
             self.answer(stored_receipt(self._call, outcome_of(flight.result())))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller is told
@@ -201,6 +210,11 @@ class ExpressConnection(Connection):
             self._waiter = waiter
         if self._messages and not self._is_out:
             self._go_on()
+
+    async def _handle_request(self, *given: Any) -> tuple[web.StreamResponse, bool]:
+        if self._messages:  # else a few pipelines would have the loop to themselves
+            await asyncio.sleep(limits.PIPELINED_S)
+        return await super()._handle_request(*given)
 
     def _go_on(self) -> None:
         waiter = self._waiter

@@ -27,6 +27,8 @@ CONNECTIONS_PER_ADDRESS_MAX = 256  # one address cannot take them all; not held 
 IDLE_S = 1.0  # a connection silent for so long leaves where others wait to be read
 BACKLOG = 1_024  # connections that the kernel keeps for us
 
+PIPELINED_S = 0.005  # a request with others behind it waits so long: a pipeline has no hurry
+
 # --- pressure -------------------------------------------------------------------------------------
 IN_FLIGHT_MAX = 4_096  # requests being served; above: 503 before the body is read
 IN_FLIGHT_BYTES_MAX = 256 * MIB  # bodies being read or waited on together

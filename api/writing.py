@@ -74,7 +74,8 @@ async def submit(call: Call) -> Response:
     bytes_max = call.face.settings.body_bytes_max
     with call.face.admitted(call, bytes_max):
         body = await call.read_body(bytes_max)
-        outcome = outcome_of(await begin(call, body, defaults))
+        with call.face.pressure.working():
+            outcome = outcome_of(await begin(call, body, defaults))
     if wanted == "read":
         reached = await reached_state(call, outcome.id.event, timeout_ms)
         return _receipt(call, outcome, 201 if reached == "read" else 202, reached).response()

@@ -42,7 +42,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _socket(settings.admin_socket)
     yield _open_files(settings)
     is_running = holder_of(path) is not None
-    for name, address in (("API", settings.api.listen), ("OPS", settings.ops.listen)):
+    faces = (("API", settings.api), ("P2P", settings.p2p), ("OPS", settings.ops))
+    for name, address in ((name, face.listen) for name, face in faces):
         yield _port(name, address, is_running)
 
 

@@ -14,7 +14,7 @@ from quipu.p2p.addresses import SignedEndpoint, check_endpoint
 from quipu.p2p.bodies import Joined, Lost
 from quipu.p2p.book import Book
 from quipu.p2p.effects import CloseLink, PeerDown, PeerUp, Refusal, StateChanged
-from quipu.p2p.gossip import Gossip, encode_gossip, onward
+from quipu.p2p.gossip import Gossip, Kind, encode_gossip, onward
 from quipu.p2p.links import Link, Links, Way
 from quipu.p2p.membership import Membership, Move
 from quipu.p2p.outbox import Outbox
@@ -91,10 +91,11 @@ class Desk:
             self.outbox.add(peer, data)
 
     def forward(self, message: Gossip, came_from: NodeId) -> None:
-        """Once, for the seen-set lets a message pass once. That of an observer spreads only to
-        find its target: where it is, and that it left, matters to those alone that it told."""
-        is_told_on = message.sender in self.membership.members or message.target is not None
-        if is_told_on and message.hop_limit > 0 and message.target != self.me:
+        """Once, for the seen-set lets a message pass once. Of an observer only questions spread:
+        the rest matters to those alone that it told."""
+        is_of_member = message.sender in self.membership.members
+        is_spread = is_of_member or message.kind == Kind.QUERY or message.target is not None
+        if is_spread and message.hop_limit > 0 and message.target != self.me:
             self.spread(onward(message), came_from)
 
     def _is_open(self, peer: NodeId) -> bool:

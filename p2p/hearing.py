@@ -123,7 +123,7 @@ class Hearing:
             desk.learn(body.endpoint)
             link = desk.links.know(sender)
             desk.membership.know(sender)
-            desk.links.hurry(link, now.monotonic_ms)
+            desk.links.hurry_by_hearsay(link, now.monotonic_ms)
             card = desk.voice.card
             desk.direct(sender, desk.voice.say(Ack(message.id, card.endpoint), now, sender))
         if peer == sender:
@@ -152,7 +152,7 @@ class Hearing:
             return
         desk.learn(body.endpoint)
         desk.to_join.pop(joined, None)
-        desk.links.hurry(desk.links.know(joined), now.monotonic_ms)
+        desk.links.hurry_by_hearsay(desk.links.know(joined), now.monotonic_ms)
 
     # --- leaving and silence --------------------------------------------------------------------
     def _on_leaving(self, message: Gossip, now: Now) -> None:

@@ -12,7 +12,8 @@ from hashlib import sha256
 from quipu.ledger.words import NodeId
 from quipu.p2p import limits
 from quipu.p2p.hello import Greeting
-from quipu.p2p.words import LinkId, Start
+from quipu.p2p.link_keys import link_key_of
+from quipu.p2p.words import Endpoint, LinkId, LinkKey, Start
 
 
 class Way(StrEnum):
@@ -47,6 +48,8 @@ class Link:
     way: Way = Way.IDLE
     wanted: bool = False
     slow: bool = False  # held for dead: dialled now and then
+    endpoint: Endpoint | None = None  # that was dialled last
+    dialled_ms: int = -limits.DIAL_FIRST_MS  # the last time
     due_ms: int = 0  # when to dial, or to give an answer of the transport up for lost
     failures: int = 0
     next_sequence: int = 0
@@ -58,6 +61,7 @@ class Link:
     expected: int = 0
     missed: int = 0  # frames, over all inbound links of this peer
     asked_ms: int | None = None  # when a HELLO was last asked for
+    answered_ms: int | None = None  # when one was last answered by one
     owed: bool = False  # a HELLO asked for and not come yet
 
     @property
@@ -86,6 +90,7 @@ class Links:
         self._salt = me + entropy.to_bytes(8, "big")
         self.by_peer: dict[NodeId, Link] = {}
         self.by_inbound: dict[LinkId, Link] = {}
+        self.by_key: dict[LinkKey, Link] = {}  # of peers whose HELLO may have got lost
         self._beat_ms: int | None = None  # never later than a heartbeat is due
         self._dial_ms: int | None = None  # never later than a link is to be dialled
 
@@ -93,12 +98,20 @@ class Links:
         link = self.by_peer.get(peer)
         if link is None:
             link = self.by_peer[peer] = Link(peer)
+            key = link_key_of(peer)
+            if key is not None:
+                self.by_key[key] = link
         return link
 
     def forget(self, peer: NodeId) -> None:
         link = self.by_peer.pop(peer, None)
-        if link is not None and link.inbound is not None:
+        if link is None:
+            return
+        if link.inbound is not None:
             del self.by_inbound[link.inbound]
+        key = link_key_of(peer)
+        if key is not None:
+            self.by_key.pop(key, None)
 
     # --- outbound -------------------------------------------------------------------------------
     def want(self, link: Link, wanted: bool, slow: bool, now_ms: int) -> None:
@@ -111,10 +124,17 @@ class Links:
         link.wanted, link.slow = wanted, slow
 
     def hurry(self, link: Link, now_ms: int) -> None:
-        """It is there: dial it now, whatever failed before."""
+        """It is there, as its own HELLO shows: dial it now, whatever failed before."""
+        self._dial_again(link, now_ms)
+
+    def hurry_by_hearsay(self, link: Link, now_ms: int) -> None:
+        """Others say that it is there: not faster than after a first failure, however often."""
+        self._dial_again(link, max(now_ms, link.dialled_ms + limits.DIAL_FIRST_MS))
+
+    def _dial_again(self, link: Link, due_ms: int) -> None:
         if link.way is Way.IDLE and link.wanted:
-            link.failures, link.due_ms = 0, now_ms
-            self._soon(now_ms)
+            link.failures, link.due_ms = 0, due_ms
+            self._soon(due_ms)
 
     def due(self, now_ms: int) -> list[Link]:
         """Links to be dialled now; also those whose transport never said what became of them."""
@@ -131,8 +151,9 @@ class Links:
                 self._soon(link.due_ms)
         return found
 
-    def dialled(self, link: Link, now_ms: int) -> None:
+    def dialled(self, link: Link, endpoint: Endpoint, now_ms: int) -> None:
         link.way = TRANSITIONS[link.way, Turn.DIALLED]
+        link.endpoint, link.dialled_ms = endpoint, now_ms
         link.due_ms = now_ms + limits.DIAL_ANSWER_MS
         self._soon(link.due_ms)
 
@@ -174,17 +195,17 @@ class Links:
         link.expected = (sequence + 1) % limits.SEQUENCES
         self.by_inbound[inbound] = link
 
-    def dropped(self, link: Link) -> None:
-        """Nothing is taken from that inbound link any more."""
-        if link.inbound is not None:
-            del self.by_inbound[link.inbound]
-            link.inbound = None
-
     def may_ask_hello(self, link: Link, now_ms: int) -> bool:
-        is_early = link.asked_ms is not None and now_ms - link.asked_ms < limits.HELLO_AGAIN_MS
-        if link.way is not Way.OPEN or is_early:
+        if link.way is not Way.OPEN or not _is_due(link.asked_ms, now_ms):
             return False
         link.asked_ms, link.owed = now_ms, True
+        return True
+
+    def may_answer_hello(self, link: Link, now_ms: int) -> bool:
+        """Two that take each other's HELLO for a question must not answer each other for ever."""
+        if link.way is not Way.OPEN or not _is_due(link.answered_ms, now_ms):
+            return False
+        link.answered_ms = now_ms
         return True
 
     # --- heartbeats -----------------------------------------------------------------------------
@@ -212,3 +233,7 @@ class Links:
 
     def _soon(self, due_ms: int) -> None:
         self._dial_ms = due_ms if self._dial_ms is None else min(self._dial_ms, due_ms)
+
+
+def _is_due(last_ms: int | None, now_ms: int) -> bool:
+    return last_ms is None or now_ms - last_ms >= limits.HELLO_AGAIN_MS

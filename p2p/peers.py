@@ -263,7 +263,12 @@ class Peers:
         desk, now_ms = self._desk, now.monotonic_ms
         if now_ms < self._announce_ms:
             return
-        open_links = [x for x in desk.links.by_peer.values() if x.way is Way.OPEN]
+        # After the first time only to who has greeted back: no other one could acknowledge it.
+        open_links = [
+            link
+            for link in desk.links.by_peer.values()
+            if link.way is Way.OPEN and (link.inbound is not None or not self._announced)
+        ]
         if not open_links:
             return
         if desk.is_acked and not desk.book.lacks_addresses():
@@ -275,7 +280,8 @@ class Peers:
         self._announced += 1
         card = desk.voice.card
         body = Discovered(card.endpoint, card.name)
-        desk.direct(link.peer, desk.voice.say(body, now, None, limits.HOPS_MAX))
+        hops = 0 if desk.is_acked else limits.HOPS_MAX  # addresses are asked of that one alone
+        desk.direct(link.peer, desk.voice.say(body, now, None, hops))
 
     def _dial(self, now: Now) -> None:
         desk, now_ms = self._desk, now.monotonic_ms
@@ -285,7 +291,7 @@ class Peers:
         for link in desk.links.due(now_ms):
             endpoint = desk.book.endpoint(link.peer, link.failures)
             if endpoint is not None:
-                desk.links.dialled(link, now_ms)
+                desk.links.dialled(link, endpoint, now_ms)
                 desk.outbox.tell(OpenLink(link.peer, endpoint))
 
     def _choose(self, now: Now) -> None:

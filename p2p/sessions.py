@@ -35,19 +35,17 @@ from quipu.p2p.gossip import (
 from quipu.p2p.hearing import Hearing
 from quipu.p2p.hello import PROTOCOL_MAX, PROTOCOL_MIN, Greeting, build_hello, verify_hello
 from quipu.p2p.inputs import FrameReceived
-from quipu.p2p.link_keys import link_key_of
 from quipu.p2p.links import Link, Way
 from quipu.p2p.outbox import NOTHING
 from quipu.p2p.pools import PoolList
 from quipu.p2p.refusals import Cause, FrameRefused, refuse
-from quipu.p2p.words import LinkKey, PoolName
+from quipu.p2p.words import PoolName
 
 
 class Sessions:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._hearing = Hearing(desk)
-        self._keys: dict[LinkKey, NodeId] = {}
 
     def know(self, peer: NodeId) -> None:
         desk = self._desk
@@ -55,9 +53,6 @@ class Sessions:
             return
         desk.links.know(peer)
         desk.membership.know(peer)
-        key = link_key_of(peer)
-        if key is not None:
-            self._keys[key] = peer
         desk.wants_changed = True
 
     # --- links ----------------------------------------------------------------------------------
@@ -75,8 +70,10 @@ class Sessions:
             self._desk.down(peer)
 
     def beat(self, link: Link, now: Now) -> None:
-        """A sign of life. To a peer that has not greeted back it is HELLO: that one got lost."""
-        if link.inbound is None:
+        """A sign of life. To a peer that is not up it is HELLO: the first one may have got lost,
+        or what was heard from it was of a process that is no more."""
+        if link.peer not in self._desk.up:
+            link.owed = True
             self._greet(link, now)
         else:
             self._desk.outbox.alive(link, now, NOTHING)
@@ -103,15 +100,14 @@ class Sessions:
             else:
                 self._on_traffic(link, command, frame.content, now)
         except FrameRefused as refusal:
-            peer = self._keys.get(frame.key) if link is None else link.peer
-            if refusal.cause is Cause.NO_COMMON_VERSION and peer is not None:
-                self._part(peer, now)
-            self._desk.refuse(peer, refusal.cause, refusal.detail)
+            link = link or self._desk.links.by_key.get(frame.key)
+            if refusal.cause is Cause.NO_COMMON_VERSION and link is not None:
+                self._part(link, now)
+            self._desk.refuse(None if link is None else link.peer, refusal.cause, refusal.detail)
 
     def _on_stranger(self, frame: FrameReceived, now: Now) -> None:
         """A HELLO may have been lost on its way: a peer that is known is asked for it."""
-        peer = self._keys.get(frame.key)
-        link = None if peer is None else self._desk.links.by_peer.get(peer)
+        link = self._desk.links.by_key.get(frame.key)
         if link is not None:
             self._ask_hello(link, now)
         refuse(Cause.NOT_HELLO)
@@ -137,7 +133,6 @@ class Sessions:
             self._replace(link, greeting, now)
         is_newer = greeting.start > link.start
         desk.links.greeted(link, frame.link, greeting, hello.sequence)
-        self._keys[frame.key] = peer
         if is_again and not link.owed:
             self._greet_back(link, now)
         link.owed = False
@@ -153,7 +148,7 @@ class Sessions:
             desk.close(link, now)  # it leads to a process that is no more
 
     def _greet_back(self, link: Link, now: Now) -> None:
-        if link.way is Way.OPEN:
+        if self._desk.links.may_answer_hello(link, now.monotonic_ms):
             self._greet(link, now)
 
     def _admit(self, link: Link, greeting: Greeting, is_newer: bool, now: Now) -> None:
@@ -163,15 +158,16 @@ class Sessions:
         desk.peer_pools.setdefault(peer, PoolList()).greeted(*greeting.pools)
         desk.wants_changed = True
         desk.kept_changed |= is_newer
+        if link.way is Way.DIALLING and link.endpoint != desk.book.endpoint(peer):
+            desk.close(link, now)  # it has moved
         desk.links.hurry(link, now.monotonic_ms)
         change = desk.membership.started if is_newer else desk.membership.heard
         desk.moved(change(peer, now.monotonic_ms), now)
         desk.settle(link, now)
 
-    def _part(self, peer: NodeId, now: Now) -> None:
+    def _part(self, link: Link, now: Now) -> None:
         """No version in common: say so and close; it may come back as a newer one."""
         desk = self._desk
-        link = desk.links.by_peer[peer]
         if link.way is Way.OPEN:
             version = desk.voice.card.version
             spoken = VersionMismatch(PROTOCOL_MIN, PROTOCOL_MAX, version)

@@ -32,7 +32,10 @@ class Voice:
     card: Card
     number: int = 0
     _beginning: tuple[int, bytes] = (-1, b"")  # of the messages of the core in that millisecond
-    _ledger: tuple[bytes, bytes] = (b"", b"")  # the last message of the core, and as it travels
+    _ledger: tuple[bytes | None, bytes] = (
+        None,
+        b"",
+    )  # the last message of the core, and as it travels
 
     def say(self, body: Body, now: Now, target: NodeId | None = None, hop_limit: int = 0) -> Gossip:
         kind = KIND_OF_BODY[type(body)]

@@ -5,10 +5,13 @@ Nothing in it is made up. The pytest plugin makes fixtures of it; it needs no py
 """
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
+from tempfile import gettempdir
 from threading import Thread, current_thread
 from types import TracebackType
 from typing import Self
@@ -28,6 +31,7 @@ from quipu.node.settings import Address, Settings
 
 LOG_FILE = "node.log"
 DATA_FOLDER = "data"
+ADMIN_SOCKET = "admin.sock"
 OF_A_TEST = {
     "api.listen": "127.0.0.1:0",
     "ops.listen": "127.0.0.1:0",
@@ -55,7 +59,9 @@ class LocalNode:
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         """`settings` by their names in docs/settings.md. Raises `BadSetting`."""
-        given = OF_A_TEST | {"node.data_dir": str(folder / DATA_FOLDER)} | dict(settings or {})
+        data_dir = folder.absolute() / DATA_FOLDER
+        given = OF_A_TEST | {"node.data_dir": str(data_dir)} | _short_socket(data_dir)
+        given |= settings or {}
         flags = {key: Value(text, "this test") for key, text in given.items()}
         self._settings = load(None, {}, flags).settings
         self._client: Client | None = None
@@ -163,7 +169,9 @@ class LocalNode:
                 life = _Life(current_thread(), loop, node, faces)
                 began.set_result(life)
                 await node.stopping.wait()
-                if not life.is_killed:
+                if life.is_killed:
+                    await node.administration.close()  # ends its processes
+                else:
                     await node.drain()
                 await faces.stop(0.0 if life.is_killed else limits.STOP_S)
             finally:
@@ -250,6 +258,13 @@ def _strike(life: _Life) -> None:
     life.node.ledger.turns.stop()
     life.faces.running.abort()
     life.node.stopping.set()
+
+
+def _short_socket(data_dir: Path) -> dict[str, str]:
+    """Temporary folders of tests can lie deeper than the name of a socket may be long."""
+    if len(os.fsencode(data_dir / ADMIN_SOCKET)) <= limits.SOCKET_PATH_BYTES_MAX:
+        return {}
+    return {"admin.socket": f"{gettempdir()}/quipu-{token_hex(8)}.sock"}
 
 
 def _listening_at(settings: Settings, url: str, ops_url: str) -> Settings:

@@ -126,6 +126,7 @@ class Inbound:
         connection.is_busy = True
         if not head.more:
             self.faults[Fault.PARTS] += 1
+            connection.bytes_read += len(head)
             return len(head)
         content = receive(zmq.NOBLOCK, copy=False)
         head_bytes = len(head)
@@ -141,7 +142,8 @@ class Inbound:
         return frame_bytes
 
     def _new_link(self, name: bytes, user_id: str, head: zmq.Frame) -> _Link:
-        self._monitor.read()  # whoever had this descriptor before is told gone by now
+        while self._monitor.read():  # whoever had this descriptor before is told gone by now
+            pass
         if len(self._links) > 2 * limits.INBOUND_CONNECTIONS_MAX:
             self._forget_gone()  # of those that are always busy, nobody is waited for
         self._links_named += 1

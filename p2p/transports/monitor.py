@@ -33,6 +33,7 @@ class Monitor:
         self._readable.start()
 
     def read(self) -> bool:
+        """Whether there may be more."""
         for _ in range(limits.EVENTS_TURN_MAX):
             if self._socket.closed:
                 return False

@@ -187,6 +187,7 @@ def invite(
 def doctor(
     data_dir: DataDir = None,
     api_listen: ApiListen = None,
+    p2p_listen: P2pListen = None,
     ops_listen: OpsListen = None,
     config: ConfigFile = None,
     settings: Set = None,
@@ -196,7 +197,13 @@ def doctor(
     with explained():
         from quipu.cli.examining import examine_node
 
-        given = flags_of(settings, data_dir=data_dir, api_listen=api_listen, ops_listen=ops_listen)
+        given = flags_of(
+            settings,
+            data_dir=data_dir,
+            api_listen=api_listen,
+            p2p_listen=p2p_listen,
+            ops_listen=ops_listen,
+        )
         code = examine_node(load(config, given).settings, as_json=json)
         raise typer.Exit(int(code))
 

@@ -102,7 +102,7 @@ def trusted(ca_file: Path | None) -> "ssl.SSLContext | None":
     try:
         return ssl.create_default_context(cafile=str(ca_file))
     except OSError as error:
-        fail(f"cannot read {ca_file}: {error}", Exit.USAGE)
+        fail(f"{ca_file} is no PEM file of certificates: {error}", Exit.USAGE)
 
 
 def _print_json(value: object, indent: bool) -> None:

@@ -140,7 +140,8 @@ class AsyncIngest:
 
 
 class Ingest:
-    """The same for programs without an event loop; one thread or many may submit."""
+    """The same for programs without an event loop; one thread or many may submit. Callbacks of the
+    futures run on the client's own thread, which must not wait: nothing is submitted there."""
 
     def __init__(
         self, transport: Transport, terms: Terms, receipt: MadeReceipt, loop: "OnLoop"

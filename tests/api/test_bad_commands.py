@@ -27,6 +27,7 @@ class Case(NamedTuple):
 
 MORE = "more: quipu errors lookup"
 USAGE, REJECTED, AUTH, NOT_VERIFIED = Exit.USAGE, Exit.REJECTED, Exit.AUTH, Exit.NOT_VERIFIED
+PARTLY = Exit.PARTLY
 CASES = {
     # entries
     "no JSON": Case(("submit", "{order: 7}"), USAGE, "is not JSON", "--content-type"),
@@ -40,7 +41,7 @@ CASES = {
     "state": Case(("submit", "1", "--wait", "final"), USAGE, "'final'", "Try 'quipu submit"),
     "timeout": Case(("submit", "1", "--timeout", "soon"), USAGE, "a valid number", "Try 'quipu"),
     "long timeout": Case(("submit", "1", "--timeout", "900"), REJECTED, "at most 2m", MORE),
-    "line": Case(("submit", "-", "--lines"), USAGE, "is not JSON", "--content-type", "1\n{\n"),
+    "line": Case(("submit", "-", "--lines"), PARTLY, "line 2", "is not JSON", "1\n{\n"),
     "used key": Case(("submit", "2", "--key", "used"), Exit.CONFLICT, "key-reused", MORE),
     # ids and cursors
     "id": Case(("get", "7"), REJECTED, "invalid-id", MORE),

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,17 @@ def test_a_killed_node_answers_nobody_and_keeps_what_it_acknowledged(
     quipu_node.kill()
     quipu_node.stop()
     del following
+
+
+def test_a_folder_may_lie_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deeper than the name of a socket may be long."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with LocalNode(tmp_path / ("d" * 100)) as node:
+        assert len(list(tmp_path.glob("quipu-*.sock"))) == 1
+        assert node.client.submit(1, wait="read").state == "read"
+        node.kill()
+        node.start()
+    assert list(tmp_path.glob("quipu-*.sock")) == []
 
 
 def test_what_stops_a_start_is_said_as_by_the_command(tmp_path: Path) -> None:

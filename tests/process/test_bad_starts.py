@@ -154,7 +154,7 @@ CASES = {
     ),
     "key gone": Case(gone("node.key"), CONFLICT, "node.key is missing", "from a backup"),
     "key of another node": Case(
-        another_key, CONFLICT, "does not name this node", "the pair that belongs together"
+        another_key, CONFLICT, "belongs to another node", "the store that belongs to these keys"
     ),
     "no genesis": Case(
         written("genesis", "x", 0o644), CONFLICT, "is not a genesis", "Put the right file back"

@@ -7,7 +7,7 @@ import re
 import time
 from pathlib import Path
 
-from tests.simulation import ablation, cost, violation
+from tests.simulation import ablation, cost, peers_figures, violation
 from tests.simulation.liars import LIARS
 from tests.simulation.runs import run_seed
 
@@ -75,6 +75,9 @@ def write(jobs: int, seeds: int) -> int:
         "",
         "## What agreement costs",
         *cost.table(),
+        "",
+        "## Peers",
+        *peers_figures.table(),
         "",
     ]
     DOCUMENT.write_text("\n".join(parts), encoding="utf-8")

@@ -8,6 +8,7 @@ from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p.words import PeerState
 from tests.simulation.network import FAIR
+from tests.simulation.peers_figures import converge, false_suspicions
 from tests.simulation.peers_world import PeersWorld, SimPeer
 
 SEEDS = (1, 2, 3)
@@ -80,6 +81,17 @@ def test_observers_attach_to_three_members_that_a_hash_chooses() -> None:
     attached = [sum(o.node_id in m.up for o in observers) for m in members_of(world)]
     assert sum(attached) == 60
     assert max(attached) < 20  # spread, not all at the seed
+
+
+def test_32_members_and_100_observers_converge() -> None:
+    found = converge(32, 100, FAIR)
+    assert found.most_ms < 500
+    assert found.all_ms < 3_000
+    assert found.frames < 20_000
+
+
+def test_under_five_percent_loss_nobody_is_suspected() -> None:
+    assert false_suspicions(10, 0.05) == (0, 0)
 
 
 # --- silence ------------------------------------------------------------------------------------
@@ -186,6 +198,16 @@ def test_a_query_is_agreed_under_loss(seed: int) -> None:
     ask(world["n1"], timeout_ms=10_000)
     world.run_until(lambda: bool(world["n1"].of_kind(fx.QueryEnded)), 11_000, 10)
     assert outcome(world["n1"]).verdict == "agreed"
+
+
+def test_an_observer_asks_all_members() -> None:
+    world = started(1, 10, observers=1)
+    observer = world["n11"]
+    world.run_until(lambda: len(observer.up) == 3, 5_000)
+    ask(observer)
+    world.run_until(lambda: bool(observer.of_kind(fx.QueryEnded)), 500, 10)
+    ended = outcome(observer)
+    assert (ended.verdict, ended.asked) == ("agreed", 10)
 
 
 def test_a_minority_gets_no_answer() -> None:

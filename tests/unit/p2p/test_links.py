@@ -5,7 +5,9 @@ import itertools
 from quipu.ledger.words import NodeId
 from quipu.p2p import limits
 from quipu.p2p.links import Link, Links, Way
+from quipu.p2p.words import Endpoint
 
+HERE = Endpoint("10.0.0.2", 8471)
 ME, N2, N3 = (NodeId(bytes([n]) * 32) for n in (1, 2, 3))
 
 
@@ -22,7 +24,7 @@ def attempts(links: Links, link: Link, end_ms: int) -> list[int]:
     for now_ms in range(end_ms + 1):
         if links.due(now_ms):
             times.append(now_ms)
-            links.dialled(link, now_ms)
+            links.dialled(link, HERE, now_ms)
             links.closed(link, now_ms)
     return times
 
@@ -49,10 +51,16 @@ def test_who_is_alive_again_is_dialled_at_once() -> None:
     attempts(links, link, 100)
     links.want(link, True, False, 200)
     assert links.due(200) == [link]
-    links.dialled(link, 200)
+    links.dialled(link, HERE, 200)
     links.closed(link, 200)
-    links.hurry(link, 210)
-    assert links.due(210) == [link]
+    for now_ms in range(210, 300):
+        links.hurry_by_hearsay(link, now_ms)  # nobody can make it dial faster by saying so
+        assert links.due(now_ms) == []
+    assert links.due(300) == [link]
+    links.dialled(link, HERE, 300)
+    links.closed(link, 300)
+    links.hurry(link, 310)
+    assert links.due(310) == [link]
 
 
 def test_the_unwanted_are_not_dialled() -> None:
@@ -64,7 +72,7 @@ def test_the_unwanted_are_not_dialled() -> None:
 def test_an_answer_that_never_comes_is_given_up() -> None:
     links, link = wanted()
     assert links.due(0) == [link]
-    links.dialled(link, 0)
+    links.dialled(link, HERE, 0)
     ways = []
     for now_ms in (limits.DIAL_ANSWER_MS - 1, limits.DIAL_ANSWER_MS):
         assert links.due(now_ms) == []
@@ -111,7 +119,7 @@ def test_a_heartbeat_only_where_nothing_else_went_out() -> None:
     other = links.know(N3)
     links.want(other, True, False, 0)
     for each in links.due(0):
-        links.dialled(each, 0)
+        links.dialled(each, HERE, 0)
         links.opened(each, 0)
         each.number(0)
     beats: dict[NodeId, list[int]] = {N2: [], N3: []}
@@ -127,7 +135,7 @@ def test_a_heartbeat_only_where_nothing_else_went_out() -> None:
 def test_a_hello_is_asked_for_at_most_once_a_second() -> None:
     links, link = wanted()
     assert not links.may_ask_hello(link, 0)  # it could not be sent
-    links.dialled(link, 0)
+    links.dialled(link, HERE, 0)
     links.opened(link, 0)
     asked = [now for now in range(0, 3_000, 100) if links.may_ask_hello(link, now)]
     assert asked == [0, 1_000, 2_000]
