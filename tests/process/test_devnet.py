@@ -3,17 +3,18 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quipu.devnet import Devnet, DevnetFailed
-from quipu.devnet.plan import Running, write_plan
+from quipu.devnet import Devnet, DevnetFailed, NoDevnet
+from quipu.devnet.plan import Running, read_plan, write_plan
 from quipu.devnet.processes import ProcessState, state_of
 from quipu.node.exits import Exit
-from tests.process.cluster import client_of, cluster, read_at, wait_until
-from tests.process.command import environment, quipu
+from tests.process.cluster import WAIT_S, client_of, cluster, read_at, wait_until
+from tests.process.command import QUIPU, environment, quipu
 
 
 def devnet(folder: Path, *arguments: str) -> tuple[int, str]:
@@ -87,6 +88,31 @@ def test_nothing_is_left_where_one_cannot_start(tmp_path: Path) -> None:
         with pytest.raises(DevnetFailed, match="another program listens on"):
             net.up()
         assert {net.state(1), net.state(2)} == {ProcessState.STOPPED}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_node_is_orphaned_by_an_end_in_the_middle(number: int, tmp_path: Path) -> None:
+    """Ctrl-C ends those that were started; after a kill the file knows them, for `down`."""
+    folder = tmp_path / "net"
+    command = [*QUIPU, "devnet", "up", "-n", "2", "--data-dir", str(folder)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+    ) as up:
+        wait_until(lambda: len(started_in(folder)) == 2, "both are started")
+        up.send_signal(number)
+        up.wait(WAIT_S)
+    begun = started_in(folder)
+    if number == signal.SIGKILL:
+        assert devnet(folder, "down")[0] == Exit.OK
+    assert {state_of(running) for running in begun} <= {ProcessState.STOPPED}
+    assert {node["state"] for node in nodes_of(folder)} == {"stopped"}
+
+
+def started_in(folder: Path) -> list[Running]:
+    try:
+        return [n.running for n in read_plan(folder).nodes if n.running is not None]
+    except NoDevnet:
+        return []
 
 
 def test_a_process_is_known_by_its_start(tmp_path: Path) -> None:
