@@ -1,5 +1,6 @@
 """What an operator meets when nodes do not find each other: each trouble has its own words."""
 
+import io
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -8,12 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from quipu.client import Client
 from quipu.devnet import Devnet
 from quipu.node.exits import Exit
 from quipu.node.founding import CLUSTER_KEY_LABEL
-from tests.process.cluster import client_of, cluster, wait_until
+from quipu.node.joining import join_network
+from quipu.node.logs import open_log
+from quipu.node.program import opened
+from quipu.node.settings import Address, LogSettings, NodeSettings, P2pSettings, Settings
+from quipu.p2p import hello
+from tests.process.cluster import client_of, cluster, wait_until, wait_until_async
 from tests.process.command import RunningCommand, quipu
 
 ANY = "127.0.0.1:0"
@@ -128,6 +135,32 @@ def test_a_name_that_is_taken(net: Devnet, tmp_path: Path) -> None:
             lambda: all(row["linked_in"] and row["linked_out"] for row in rows(client)),
             "it is linked all the same",
         )
+
+
+def test_a_version_that_is_too_old(
+    net: Devnet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process is the node of another version: it greets with what the others do not speak."""
+    for name in ("PROTOCOL_MIN", "PROTOCOL_MAX"):
+        monkeypatch.setattr(hello, name, hello.PROTOCOL_MAX + 1)
+    settings = Settings(
+        node=NodeSettings(name="n7", data_dir=tmp_path / "n", join=net.invitation),
+        p2p=P2pSettings(listen=Address("127.0.0.1", 0)),
+        log=LogSettings(level="error"),
+    )
+
+    async def greet() -> None:
+        log = open_log(settings.log, stream=io.StringIO())
+        async with opened(settings, log) as node:
+            ledger = node.ledger
+            join_network(settings, node.directory, ledger.machine.view, ledger.network)
+            await wait_until_async(
+                lambda: "no version of the protocol that both speak" in log_of(net)(),
+                "the refusal is said",
+            )
+            await ledger.network.stop()
+
+    uvloop.run(greet())
 
 
 def test_a_port_of_peers_that_is_taken(net: Devnet, tmp_path: Path) -> None:
