@@ -95,8 +95,8 @@ class RunningLedger:
         )
 
     # --- writing --------------------------------------------------------------------------------
-    def admit(self, body_bytes: int) -> AbstractContextManager[None]:
-        return self.inbox.admit(body_bytes)
+    def admit(self, body_bytes: int, is_again: bool = False) -> AbstractContextManager[None]:
+        return self.inbox.admit(body_bytes, is_again)
 
     def submit(self, entries: Sequence[bytes]) -> asyncio.Future[Stored]:
         try:

@@ -300,10 +300,11 @@ class Ledger(Protocol):
         """The roster of the newest epoch."""
 
     # --- writing
-    def admit(self, body_bytes: int) -> AbstractContextManager[None]:
+    def admit(self, body_bytes: int, is_again: bool = False) -> AbstractContextManager[None]:
         """Asked before a body is read: raises `Overloaded`, `Draining` or `StoreIsFull`, or holds
         room for that many bytes until the context is left:
-        `with ledger.admit(length): body = await …; stored = await ledger.submit(…)`."""
+        `with ledger.admit(length): body = await …; stored = await ledger.submit(…)`.
+        Who waits for room asks again, and is counted as refused but once."""
 
     def submit(self, entries: Sequence[bytes]) -> Awaitable[Stored]:
         """Canonical bytes of entries that become part of one event, together and in order.

@@ -138,6 +138,8 @@ class OneNode:
         self.full: Exception | None = None  # raised by `admit`
         self.read_fault: Exception | None = None
         self.ready = True
+        self.refused: list[bool] = []  # by `full`: whether it was asked again
+        self.wait_fault: Exception | None = None  # raised by `wait_read`
         self.admitted: list[int] = []
         self.submissions = 0
         self._draining = False
@@ -174,10 +176,11 @@ class OneNode:
 
     # --- writing --------------------------------------------------------------------------------
     @contextmanager
-    def admit(self, body_bytes: int) -> Iterator[None]:
+    def admit(self, body_bytes: int, is_again: bool = False) -> Iterator[None]:
         if self._draining:
             raise Draining("stopping")
         if self.full is not None:
+            self.refused.append(is_again)
             raise self.full
         self.admitted.append(body_bytes)
         yield
@@ -290,6 +293,8 @@ class OneNode:
     async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
         if event_id in self._read:
             return True
+        if self.wait_fault is not None:
+            raise self.wait_fault
         waits = self._read_waits.setdefault(event_id, asyncio.Event())
         try:
             await asyncio.wait_for(waits.wait(), timeout_s)

@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from quipu.api.calls import Endpoint
 from quipu.api.codes import KINDS
 from quipu.api.counters import Counters, LedgerFamilies
-from quipu.api.openapi import query_parameters
+from quipu.api.openapi import path_parameters, query_parameters
 from quipu.api.table import ADMIN, API, OPS
 from quipu.cli.main import app
 from tests import tree
@@ -88,15 +88,15 @@ def _endpoint(endpoint: Endpoint) -> Iterator[str]:
     narrow = ", or for single streams" if endpoint.by_stream else ""
     known_as = "Operation" if endpoint.is_local else "Client method"
     yield f"{endpoint.summary}. {known_as} `{endpoint.name}`; {scope}{narrow}.\n"
-    parameters = query_parameters(endpoint)
+    parameters = path_parameters(endpoint) + query_parameters(endpoint)
     if parameters:
         yield "| parameter | form | default | |"
         yield "| --- | --- | --- | --- |"
         for one in parameters:
             schema = one["schema"]
             default = f"`{schema['default']}`" if "default" in schema else ""
-            described = one.get("description", "")
-            yield f"| `{one['name']}` | {schema['type']} | {default} | {described} |"
+            kind = schema["type"] if one["in"] == "query" else "in the path"
+            yield f"| `{one['name']}` | {kind} | {default} | {one['description']} |"
         yield ""
     yield "| status | |"
     yield "| --- | --- |"
