@@ -348,6 +348,26 @@ class QueryResult(msgspec.Struct, frozen=True):
     answers: list[QueryAnswer]
 
 
+# --- consumers ------------------------------------------------------------------------------------
+class ConsumerBody(msgspec.Struct, frozen=True):
+    """A named cursor. `owner` is the name of the token that made it; `etag` changes at each PUT."""
+
+    name: str
+    cursor: str
+    stream: str | None
+    ttl: str
+    owner: str | None
+    stored: Time
+    expires: Time
+    etag: str
+
+
+class ConsumerList(msgspec.Struct, frozen=True):
+    """Named cursors, by name."""
+
+    items: list[ConsumerBody]
+
+
 # --- admin ----------------------------------------------------------------------------------------
 class BackupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the copy goes: a name in `backups/` of the data directory; over the admin socket also

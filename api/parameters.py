@@ -15,11 +15,15 @@ PLACES = {
         "^[0-9a-f]{64}:[0-9]{1,5}$", "Of an entry: the id of its event, a colon and its index."
     ),
     "/v1/events/{id}": Place("^[0-9a-f]{64}$", "Of an event: 64 hex digits."),
+    "/v1/consumers/{name}": Place(
+        "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a consumer, as its first PUT chose it."
+    ),
     "/problems/{code}": Place("^[a-z-]+$", "A code of the closed list."),
     "/v1/admin/operations/{id}": Place(
         "^[0-9a-f]{16}$", "Of an operation, as the answer that began it gave it."
     ),
 }
+_IF_MATCH = "The ETag that it must still have, else 412; `*`: it must be there."
 _READ_WAIT = "Wait so long until it is final: a duration such as 30s, at most 120s."
 _STREAM_OF_OTHERS = "The stream of entries that name none; without it `default`."
 MEANINGS = {
@@ -62,6 +66,11 @@ HEADERS = {
     "submit": {"Idempotency-Key": "The same key and bytes again give the first answer."},
     "validate": {"Idempotency-Key": "As it would be sent with the entry."},
     "get": {"If-None-Match": "The ETag of the entry that you have: 304 where it is the same."},
+    "keep_consumer": {
+        "If-Match": _IF_MATCH,
+        "If-None-Match": "`*`: there must be none yet, else 412.",
+    },
+    "forget_consumer": {"If-Match": _IF_MATCH},
     "follow": {"Last-Event-ID": "The cursor of the last event that was seen, as SSE sends it."},
 }
 

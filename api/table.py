@@ -5,6 +5,7 @@ from quipu.api.admin_table import ADMIN
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
+from quipu.api.consumer_table import CONSUMERS
 from quipu.api.entry_table import READING, WRITING
 from quipu.api.models import (
     ClusterBody,
@@ -214,7 +215,7 @@ DOCUMENTS = (
         tag="documents",
     ),
 )
-API = WRITING + READING + EVENTS + CLUSTER + DOCUMENTS
+API = WRITING + READING + CONSUMERS + EVENTS + CLUSTER + DOCUMENTS
 
 _HEALTH = (
     Answer(200, "All of it holds.", HealthBody),

@@ -53,6 +53,9 @@ SCRUB_RETRY_S = 3_600.0  # after a scrub that could not be done
 SCRUB_FILE_BYTES_MAX = 64 * KIB  # the note of the last scrub
 REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every finding that people read
 
+# --- consumers -----------------------------------------------------------------------------------
+CONSUMERS_MAX = 1_000  # named cursors, of 8 KiB at most: their list is one answer
+
 # --- open files ----------------------------------------------------------------------------------
 CONNECTIONS_WAITING_MAX = 4_096  # accepted and not read, as many as the API keeps
 SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end mark

@@ -4,10 +4,14 @@ It implements `quipu.node.service.Ledger` for the tests of the API, and lets the
 """
 
 import asyncio
+import shutil
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
 
 from quipu.ledger import limits
 from quipu.ledger.bundle_build import Lineage, build_bundle
@@ -24,6 +28,7 @@ from quipu.ledger.messages import InvMessage, encode_message
 from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import EventId, InvNumber, Journal, NodeId, NodeNo, Now, Seq, Ticket, hlc_at
+from quipu.node.consumers import KeptConsumers
 from quipu.node.questions import Answers
 from quipu.node.service import (
     Cause,
@@ -132,6 +137,9 @@ class OneNode:
         self.name = "n1"
         self.endpoint = Endpoint("127.0.0.1", 8471)
         self.views: tuple[PeerView, ...] = ()
+        folder = Path(mkdtemp())
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.consumers = KeptConsumers.of(folder, lambda: OneNode.now().wall_ms)
         self.cluster_name = "tests"
         self.paused: asyncio.Event | None = None  # a disk that does not answer
         self.fault: Exception | None = None  # raised in place of storing

@@ -38,6 +38,11 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
   the caller. A cursor carries 64 cords at most: what lies in others is given again there. A gap is
   said, never silent: `GET /v1/entries?after=` with the `after` of the gap gives what was missed,
   up to its `upto`.
+- **Consumers** are named cursors that one node keeps: PUT answers when it is on the disk, a file
+  each, one written at a time. With `If-Match` two processes of one consumer do not overwrite each
+  other (412); a PUT of what is kept already succeeds whatever its condition, so one whose answer
+  was lost can be sent again. 1,000 are kept, each for its `ttl` after the last PUT, 7 days unless
+  said, at most 30. They are neither in a backup nor on other nodes.
 - **`state=stored`** lists what is held and not final, by its place in the DAG. An entry that
   becomes final between two pages is not repeated; where its page had not come yet, the feed alone
   has it: a `/v1/stream` opened before the walk tells it. New entries of a cord that the walk has
