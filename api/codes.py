@@ -26,6 +26,7 @@ class Code(StrEnum):
     OPERATION_NOT_FOUND = "operation-not-found"
     REPORT_NOT_FOUND = "report-not-found"
     CONSUMER_NOT_FOUND = "consumer-not-found"
+    PEER_NOT_FOUND = "peer-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
@@ -47,6 +48,7 @@ class Code(StrEnum):
     NOT_A_MEMBER = "not-a-member"
     DRAINING = "draining"
     OUTCOME_UNKNOWN = "outcome-unknown"
+    PEER_SILENT = "peer-silent"
     STORAGE_FULL = "storage-full"
     STORAGE_FAILED = "storage-failed"
 
@@ -180,6 +182,13 @@ KINDS: dict[Code, Kind] = {
         "There is no such consumer",
         "No consumer of that name is kept here for this caller: never was, or its ttl is over.",
         "A consumer is kept by the one node that it was put to. PUT makes a new one.",
+    ),
+    Code.PEER_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such member",
+        "No member of the newest epoch has that number, node id or name.",
+        "GET /v1/cluster/members lists the members.",
     ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
@@ -329,6 +338,13 @@ KINDS: dict[Code, Kind] = {
         "It may be stored or not",
         "The disk failed at the last word of a commit: only a restart of the node tells.",
         "Do not submit again blindly: ask for `entry_id`, or for the idempotency key, later.",
+    ),
+    Code.PEER_SILENT: Kind(
+        504,
+        True,
+        "The member did not answer",
+        "This node has asked the other one, and no answer that it can read has come in time.",
+        "GET /v1/cluster/members says whether it is linked; ask again, or with a longer timeout.",
     ),
     Code.STORAGE_FULL: Kind(
         507,

@@ -1,6 +1,6 @@
 """The endpoints of the node: one table for routes, scopes and documentation."""
 
-from quipu.api import cluster, documents, events, members, ops
+from quipu.api import cluster, diff, documents, events, members, ops
 from quipu.api.admin_table import ADMIN
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
@@ -13,6 +13,7 @@ from quipu.api.models import (
     EvidenceList,
     ExplanationBody,
     Frontier,
+    FrontierDiff,
     HealthBody,
     LeafList,
     MemberList,
@@ -113,6 +114,18 @@ EVENTS = (
         CLUSTER_READ,
         events.frontier,
         (Answer(200, "Equal on nodes that hold the same.", Frontier),),
+        tag="dag",
+    ),
+    Endpoint(
+        "GET",
+        "/v1/dag/diff",
+        "diff",
+        "What this node and another member hold differently",
+        CLUSTER_READ,
+        diff.diff,
+        (Answer(200, "The cords that differ; in a busy cluster, some always do.", FrontierDiff),),
+        (Code.PEER_NOT_FOUND, Code.PEER_SILENT, Code.NODE_FULL, Code.DRAINING),
+        diff.DiffQuery,
         tag="dag",
     ),
     Endpoint(

@@ -31,6 +31,7 @@ SUBSCRIPTION_QUEUE_MAX = 65_536  # news that one of them may ask to have kept fo
 QUERY_MS_MAX = 60_000  # as long as the peer machine keeps a question
 QUESTION_TIME_STEP_MS = 60_000  # clocks are seconds apart: a minute is the same for most
 QUESTION_TIME_DIGITS_MAX = 15  # of milliseconds: 30,000 years
+CORDS_ANSWERED_MAX = 400  # branches in one answer: about 48 KiB of the 64 that it may have
 QUERIES_MAX = 64  # questions to the cluster at a time, as many as the peer machine keeps
 TROUBLES_MAX = 1_024  # of peers that cannot be linked, as many as there are peers
 TROUBLE_DETAIL_CHARS = 128  # of what a stranger sent: enough to know it by

@@ -234,8 +234,10 @@ class RunningLedger:
     def peers(self) -> tuple[PeerView, ...]:
         return self.network.views()
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
-        return await self.network.query(question, argument, timeout_s)
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
+    ) -> QueryEnded:
+        return await self.network.query(question, argument, timeout_s, of)
 
     def _live_members(self) -> list[NodeId]:
         """This node among them where it is one."""

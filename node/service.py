@@ -424,8 +424,10 @@ class Ledger(Protocol):
     def peers(self) -> tuple[PeerView, ...]:
         """Every node that this one knows of, as far as it has been met."""
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
-        """Asks all members, this node among them. Raises `Overloaded`."""
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
+    ) -> QueryEnded:
+        """Asks all members, this node among them, or one other. Raises `Overloaded`."""
 
     # --- news and health
     def subscribe(self, queue_max: int = 1_024) -> Subscription: ...

@@ -305,6 +305,12 @@ class AsyncClient:
     async def frontier(self) -> Any:
         return await self._json("/v1/dag/frontier")
 
+    async def diff(self, peer: str | int, *, timeout: float = QUERY_S) -> Any:  # noqa: ASYNC109
+        """What the node that answers and another member (number, node id or name) hold
+        differently."""
+        given = {"peer": peer, "timeout": f"{timeout * 1000:.0f}ms"}
+        return await self._json("/v1/dag/diff", given)
+
     async def node(self) -> Any:
         return await self._json("/v1/node")
 

@@ -255,6 +255,11 @@ class Client:
     def frontier(self) -> Any:
         return self._run(self._client.frontier())
 
+    def diff(self, peer: str | int, *, timeout: float = QUERY_S) -> Any:
+        """What the node that answers and another member (number, node id or name) hold
+        differently."""
+        return self._run(self._client.diff(peer, timeout=timeout))
+
     def node(self) -> Any:
         return self._run(self._client.node())
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+from quipu.api.members import answer_in
 from quipu.ledger import limits
 from quipu.ledger.bundle_build import Lineage, build_bundle
 from quipu.ledger.canonical import encode
@@ -146,6 +147,7 @@ class OneNode:
         self.full: Exception | None = None  # raised by `admit`
         self.read_fault: Exception | None = None
         self.ready = True
+        self.other: OneNode | None = None  # who answers as a member that is asked alone
         self.refused: list[bool] = []  # by `full`: whether it was asked again
         self.wait_fault: Exception | None = None  # raised by `wait_read`
         self.admitted: list[int] = []
@@ -426,11 +428,17 @@ class OneNode:
     def peers(self) -> tuple[PeerView, ...]:
         return self.views
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
-        """Among its members it alone is there to answer, signed as in truth."""
-        del timeout_s
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
+    ) -> QueryEnded:
+        """Among its members it alone is there to answer, signed as in truth; and the `other`."""
         if self.fault is not None:
             raise self.fault
+        if of is not None:
+            if self.other is None:
+                return QueryEnded(1, "timeout", None, (), 1)
+            own = await self.other.query(question, argument, timeout_s)
+            return QueryEnded(1, "agreed", answer_in(own.answers[0][1]), (), 1)
         answer = Answers(self, self.now).answer(question, argument)
         origin = Origin(self.node_id, gossip_id(Start(1), 1), hlc_at(self.now().wall_ms))
         message = compose_body(origin, PeerAnswer(bytes(16), answer))

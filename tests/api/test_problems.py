@@ -279,6 +279,16 @@ async def _consumer_limit(api: Talk) -> Reply:
     return reply
 
 
+@triggers(Code.PEER_NOT_FOUND)
+async def _peer_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/dag/diff?peer=nobody")
+
+
+@triggers(Code.PEER_SILENT)
+async def _peer_silent(api: Talk) -> Reply:
+    return await api.get("/v1/dag/diff?peer=2")
+
+
 async def _raw(api: Talk, request: bytes) -> Reply:
     host, port = api.running.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -310,7 +320,7 @@ def test_every_code_has_a_trigger() -> None:
 @pytest.mark.parametrize("code", list(Code))
 async def test_code_is_triggered(code: Code, tmp_path: Path) -> None:
     settings, headers = _settings(code, tmp_path)
-    node = OneNode(size=3) if code is Code.NOT_READ else OneNode()
+    node = OneNode(size=3) if code in {Code.NOT_READ, Code.PEER_SILENT} else OneNode()
     administration, _ = administration_in(tmp_path)
     async with talking(settings, node, administration) as api:
         api.headers = headers
