@@ -53,7 +53,7 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "`submitter`, in `stream` (without it `default`).",
     "status.wait": _READ_WAIT,
     "follow.from": "now, start, or a cursor; a header Last-Event-ID counts before it.",
-    "follow.events": "One or more of entries, status and members, with commas between.",
+    "follow.events": "Of entries, status, members, with commas; members needs cluster:read.",
     "ancestors.depth": "So many edges away.",
     "window.center": "The id of the event in the middle; without it the newest final one.",
     "window.before": "So many events before it.",
