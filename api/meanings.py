@@ -6,6 +6,7 @@ MEANINGS = {
     "commit_failures_total": "Turns that could not be made durable; their apps were told so.",
     "commit_seconds": "Time of one commit: writing a turn and its fdatasync.",
     "commits_total": "Turns made durable since the start, each by one commit with its fdatasync.",
+    "consumers": "Named cursors that are kept here.",
     "core_rebuilds_total": "Times the core was built anew from what is durable.",
     "draining": "1 while the node finishes what it has taken, to end.",
     "entries_stored_total": "Entries acknowledged as durable since the start.",

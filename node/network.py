@@ -119,7 +119,9 @@ class Network:
         found = {} if self._transport is None else self._transport.faults
         return {str(fault): count for fault, count in found.items()}
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> fx.QueryEnded:
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None
+    ) -> fx.QueryEnded:
         if len(self._queries) >= limits.QUERIES_MAX:
             raise Overloaded(limits.RETRY_AFTER_S, "too many queries are under way")
         if self._peers is None:
@@ -129,7 +131,7 @@ class Network:
         result: asyncio.Future[fx.QueryEnded] = asyncio.get_running_loop().create_future()
         self._queries[ticket] = result
         timeout_ms = int(timeout_s * MS_PER_S)
-        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms))
+        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms, of))
         self._ask()
         try:
             return await result

@@ -16,6 +16,7 @@ from typing import Protocol
 from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
+from quipu.node.consumers import KeptConsumers
 from quipu.node.data_directory import (
     PEERS_FILE,
     DataDirectory,
@@ -169,6 +170,7 @@ def open_node(
         Soundness.of(directory.path, wall_ms),
         time.monotonic,
         network,
+        _consumers(directory, log),
     )
     stopping = asyncio.Event()
     administration = _administration(settings, directory, ledger, log)
@@ -176,6 +178,13 @@ def open_node(
     _connect(node)
     turns.wake()
     return node
+
+
+def _consumers(directory: DataDirectory, log: Log) -> KeptConsumers:
+    found = KeptConsumers.of(directory.path, wall_ms)
+    if found.unreadable:
+        log.error("consumers that cannot be read are left alone", files=found.unreadable)
+    return found
 
 
 def _administration(
