@@ -49,6 +49,7 @@ class Network:
     bytes_sent: int = 0
     bytes_received: int = 0
     frames_missed: int = 0
+    guests_served: int = 0
     screen: Screen | None = None
     _peers: Peers | None = None
     _transport: Transport | None = None
@@ -82,7 +83,7 @@ class Network:
             case ins.FrameDropped():
                 self.frames_dropped += 1
             case ins.LinkClosed(peer, why):
-                self.troubles.link_closed(peer, self._dialled.get(peer), why)
+                self.troubles.link_closed(peer, self._dialled.pop(peer, None), why)
         self._inputs.append(happening)
         self._ask()
 
@@ -159,6 +160,7 @@ class Network:
             "peer_frames_received_total": self.frames_received,
             "peer_frames_dropped_total": self.frames_dropped,
             "peer_frames_missed_total": self.frames_missed,
+            "peer_guests_served_total": self.guests_served,
             "peer_sent_bytes_total": self.bytes_sent,
             "peer_received_bytes_total": self.bytes_received,
         }
@@ -207,7 +209,10 @@ class Network:
                 self._dialled[peer] = endpoint
                 transport.open(peer, endpoint)
             case fx.CloseLink(peer):
+                self._dialled.pop(peer, None)
                 transport.close(peer)
+            case fx.ShutLink(link):
+                transport.shut(link)
             case fx.PeerUp(peer):
                 self.up[peer] = None
                 self.troubles.up(peer, self.views())
@@ -235,6 +240,9 @@ class Network:
                     waiting.set_result(effect)
             case fx.FramesMissed(frames=frames):
                 self.frames_missed += frames
+            case fx.GuestServed(guest, endpoint):
+                self.guests_served += 1
+                self.log.info("guest served", peer=guest.hex()[:16], at=str(endpoint))
             case fx.KeepPeers(data):
                 self._keep(data)
             case fx.Refusal(peer, cause, detail):

@@ -56,8 +56,13 @@ class NodeSettings:
         "the others in the cluster that a first start makes: name=quipu://host:port/node-id, "
         "with commas between",
     )
-    join: Path | None = setting(
-        None, "invitation that a first start follows; a node that has its place needs it no more"
+    join: str | None = setting(
+        None,
+        "invitation file, or the quipu:// URI of a member, that a first start follows; a node "
+        "that has its place needs it no more",
+    )
+    secret_file: Path | None = setting(
+        None, "with a URI in node.join: file of the cluster's secret, as cluster.key of a member"
     )
 
 

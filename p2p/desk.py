@@ -42,6 +42,7 @@ class PeersConfig:
     node_no: NodeNo
     members: tuple[NodeId, ...]
     entropy: int
+    genesis: bytes = b""  # what guests are given; empty: there are none
     verify: Verifier = signing.verify
 
 

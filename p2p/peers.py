@@ -72,6 +72,7 @@ class Peers:
         if desk.to_join:
             desk.tell_joined(now)
         self._dial(now)
+        self._sessions.guests.watch(now)
         desk.outbox.flush(now)
         for link in desk.links.silent(now.monotonic_ms):
             self._sessions.beat(link, now)
@@ -87,6 +88,7 @@ class Peers:
             desk.membership.next_deadline(),
             desk.links.next_deadline(),
             desk.queries.next_deadline(),
+            self._sessions.guests.next_deadline(),
             min(desk.to_join.values(), default=None),
             self._kept_ms + limits.KEEP_INTERVAL_MS if desk.kept_changed else None,
             self._now.monotonic_ms + limits.HEARTBEAT_INTERVAL_MS if desk.links.by_peer else None,
