@@ -301,8 +301,8 @@ def test_views_tell_what_is_known() -> None:
     n2 = bench.linked("n2")
     bench.step(after_ms=300)
     here = endpoint_of("n2")
-    heard = (n2.id, PeerState.ALIVE, here, 300, n2.start, (), True, True, "test", "n2")
-    assert bench.view("n2") == PeerView(*heard)
+    alive = PeerView(n2.id, PeerState.ALIVE, here, 300, n2.start, (), True, True, "test", "n2")
+    assert bench.view("n2") == alive
     unknown = bench.view("n3")
     assert unknown.state is PeerState.UNKNOWN
     assert (unknown.heard_ms_ago, unknown.start, unknown.endpoint) == (None, None, None)
