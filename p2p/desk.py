@@ -35,7 +35,7 @@ class PeersConfig:
 
     key: KeyPair
     cluster_id: bytes
-    secrets: tuple[bytes, ...] = field(repr=False)  # the first is sent, any is taken
+    secrets: tuple[bytes, ...] = field(repr=False)  # all are shown, one in common admits
     name: str
     version: str  # of the program, for people
     endpoint: Endpoint
