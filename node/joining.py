@@ -24,11 +24,13 @@ from quipu.p2p.peers import Peers
 from quipu.p2p.refusals import FrameRefused
 from quipu.p2p.transport import Hear, Transport
 from quipu.p2p.transports import screen
+from quipu.p2p.transports.beacon_socket import BeaconSocket, CannotBeacon
 from quipu.p2p.transports.refusals import AddressTaken, CannotListen
 from quipu.p2p.transports.zmq_transport import ZmqTransport
 from quipu.p2p.words import Endpoint
 
 ENTROPY_BITS = 64
+ANY_INTERFACE = "0.0.0.0"  # the system chooses one  # noqa: S104
 
 
 def join_network(
@@ -50,10 +52,12 @@ def join_network(
         members=tuple(epoch.members.values()),
         entropy=secrets.randbits(ENTROPY_BITS),
         genesis=directory.genesis,
+        has_beacon=settings.p2p.beacon is not None,
     )
     peers = Peers(config, _kept(directory), network.clock())
     first: list[Input] = [SeedGiven(peer, where) for peer, where in seeds]
     network.troubles.own_name, network.troubles.own_endpoint = settings.node.name, endpoint
+    network.beacon = _beacon(settings, network)
     network.run(peers, transport, first)
     return endpoint
 
@@ -70,6 +74,21 @@ def _listen(settings: Settings, directory: DataDirectory, network: Network) -> T
     network.screen = between
     between.over(transport)
     return between
+
+
+def _beacon(settings: Settings, network: Network) -> BeaconSocket | None:
+    """By the interface that peers are heard on, where that is one."""
+    group, listen_on = settings.p2p.beacon, settings.p2p.listen.host
+    if group is None:
+        return None
+    interface = listen_on if "." in listen_on else ANY_INTERFACE
+    try:
+        return BeaconSocket(Endpoint(*group), interface, network.hear_beacon)
+    except CannotBeacon as error:
+        raise BadSetting(
+            f"p2p.beacon: {error}",
+            "Name an IPv4 multicast group and a port, as 239.77.0.1:8473, or none.",
+        ) from error
 
 
 def listen(settings: Settings, key: KeyPair, hear: Hear) -> Transport:

@@ -74,6 +74,11 @@ class P2pSettings:
     advertise: Address | None = setting(
         None, "host:port that other nodes are told to dial; none: what p2p.listen says"
     )
+    beacon: Address | None = setting(
+        None,
+        "IPv4 multicast group:port of the local network on which members say, sealed, where they "
+        "are; none: no beacon",
+    )
     peers: tuple[str, ...] = setting(
         (), "nodes to dial besides those that are known: quipu://host:port/node-id, with commas"
     )

@@ -43,6 +43,7 @@ class PeersConfig:
     members: tuple[NodeId, ...]
     entropy: int
     genesis: bytes = b""  # what guests are given; empty: there are none
+    has_beacon: bool = False
     verify: Verifier = signing.verify
 
 

@@ -36,6 +36,13 @@ class ShutLink:
     link: LinkId
 
 
+@dataclass(frozen=True, slots=True)
+class SendBeacon:
+    """To the multicast group of the local network."""
+
+    datagram: bytes
+
+
 # --- to the node --------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class PeerUp:
@@ -132,6 +139,7 @@ Effect = (
     | CloseLink
     | SendFrame
     | ShutLink
+    | SendBeacon
     | PeerUp
     | PeerDown
     | LedgerHeard

@@ -41,6 +41,7 @@ class Cause(StrEnum):
     TOO_MANY_PEERS = "too-many-peers"
     TOO_MANY_GUESTS = "too-many-guests"  # at one time; it greets again
     UNSUPPORTED_BY_PEER = "unsupported-by-peer"  # it did not understand what this node sent
+    FOREIGN_BEACON = "foreign-beacon"  # a datagram of the group that no secret opens
     STALE_MEMORY = "stale-memory"  # what was kept for this start cannot be read
 
 

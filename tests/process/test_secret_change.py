@@ -30,7 +30,8 @@ def test_a_rolling_change_locks_nobody_out(tmp_path: Path) -> None:
                 give(net, number, step)
                 net.start(number)  # waits until all see all
                 with client_of(net, number) as client:
-                    assert client.submit({"step": len(step), "on": number}, wait="read")
+                    entry = {"step": len(step), "on": number}
+                    assert client.submit(entry, wait="read").state == "read"
         for number in NODES:
             assert read_cluster_secrets(file_of(net, number)) == (NEW,)
         # Who still has the old one alone is refused: the change has an effect.
