@@ -22,6 +22,8 @@ MEANINGS = {
     "overloaded_total": "Submissions refused because too much was waiting.",
     "peer_connections": "Inbound connections of peers, with those in their handshake.",
     "peer_frames_dropped_total": "Frames to peers for which there was no room: they read slowly.",
+    "peer_beacons_received_total": "Datagrams of the multicast group of `p2p.beacon`, of anybody.",
+    "peer_guests_served_total": "New nodes that came with the secret and were given the genesis.",
     "peer_frames_missed_total": "Frames of peers that were lost on the way; syncing repairs that.",
     "peer_frames_received_total": "Frames of peers that came in.",
     "peer_frames_sent_total": "Frames for peers that went out.",

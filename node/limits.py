@@ -63,7 +63,7 @@ SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end 
 OWN_FILES_MAX = 256  # the store, keys, logs, pipes of operations, idle OPS and admin connections
 
 # --- files ---------------------------------------------------------------------------------------
-KEY_FILE_BYTES_MAX = 256  # one line
+KEY_FILE_BYTES_MAX = 512  # three lines of 84 bytes, with room
 INVITATION_BYTES_MAX = 2 * MIB  # a genesis of 1 MiB, with room; twice that as text
 INVITATION_URIS_MAX = 32  # as many as there are members
 CONFIG_FILE_BYTES_MAX = 1 * MIB  # a page of settings, with room

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from quipu.ledger.words import Now
@@ -26,11 +27,13 @@ from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.founding import (
     RANDOM_BYTES,
+    Asking,
     FirstStart,
     Founding,
     Joining,
     parse_founder,
 )
+from quipu.node.guest import guest_of
 from quipu.node.inbox import Inbox
 from quipu.node.invitation import read_invitation
 from quipu.node.joining import check_advertised, join_network
@@ -48,6 +51,7 @@ from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
+from quipu.p2p.addresses import SCHEME
 from quipu.p2p.effects import StateChanged
 from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
@@ -77,7 +81,9 @@ def first_start(settings: Settings) -> FirstStart:
     """What a directory without a node becomes. Raises `CannotStart`."""
     given, random = settings.node, secrets.token_bytes(RANDOM_BYTES)
     if given.join is not None:
-        return Joining(read_invitation(given.join), random)
+        if given.join.startswith(SCHEME):
+            return Asking(guest_of(settings), random)
+        return Joining(read_invitation(Path(given.join)), random)
     return Founding(
         given.name,
         given.cluster_name,
@@ -191,10 +197,7 @@ def _administration(
     settings: Settings, directory: DataDirectory, ledger: RunningLedger, log: Log
 ) -> Administration:
     def keys() -> list[KeyRow]:
-        secret = directory.cluster_secret
-        return key_rows(
-            settings, directory.key.node_id, secret, directory.cluster_id, ledger.endpoint
-        )
+        return key_rows(settings, directory, ledger.endpoint)
 
     def forget_dead_readers() -> None:
         ledger.machine.store.forget_dead_readers()  # the store may be another by then

@@ -40,6 +40,13 @@ class FrameDropped:
     frame_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class BeaconHeard:
+    """A datagram of the multicast group, of anybody."""
+
+    datagram: bytes
+
+
 # --- from the node ------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class LedgerSpoke:
@@ -112,6 +119,7 @@ Input = (
     | LinkOpened
     | LinkClosed
     | FrameDropped
+    | BeaconHeard
     | LedgerSpoke
     | RosterChanged
     | SeedGiven
