@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from quipu.ledger.signing import Verifier
 from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
@@ -140,8 +141,9 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
     """Raises `CannotStart`."""
     check_advertised(settings)
     directory = open_data(settings)
+    measures = Measures()
     try:
-        machine = _open_machine(directory)
+        machine = _open_machine(directory, measures.verify)
         try:
             _check_erasable(settings, machine)
         except BaseException:
@@ -152,7 +154,6 @@ def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> 
         raise
     passing("start.store")
     writer: Writer = ThreadWriter(loop) if settings.store.writer == "thread" else InlineWriter(loop)
-    measures = Measures()
     inbox = Inbox()
     turns = Turns(machine, writer, inbox, Outlets(), measures, log)
     network = Network(inbox, clock, log, directory.path / PEERS_FILE)
@@ -243,13 +244,14 @@ def open_store_of(directory: DataDirectory) -> Store:
     return store
 
 
-def _open_machine(directory: DataDirectory) -> Machine:
+def _open_machine(directory: DataDirectory, verify: Verifier) -> Machine:
     surroundings = Surroundings(
         directory.key,
         directory.genesis,
         _opener(directory),
         clock,
         lambda: secrets.randbits(ENTROPY_BITS),
+        verify,
     )
     with _explained():
         machine = Machine.open(surroundings)
