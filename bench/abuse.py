@@ -26,7 +26,6 @@ PIPELINED = 500  # requests in one write
 PAUSE_S = 0.1
 DRIP_S = 1.0
 WARM_UP_S = 1.0  # the abuse gets on its way meanwhile
-OPENING_S = 5.0  # 5,000 connections take the node 45 us each to accept: measured is what follows
 TIMES_MAX = 1.5
 LOAD_SHARE = 0.5  # of the peak: room is left for what the abuse costs itself
 CONNECTIONS = 64
@@ -107,7 +106,14 @@ def pipelining(address: Address, ends_s: float) -> None:
         time.sleep(1.0)
 
 
+def nothing(address: Address, ends_s: float) -> None:
+    """How far two runs differ by chance on this machine."""
+    while time.monotonic() < ends_s:
+        time.sleep(PAUSE_S)
+
+
 KINDS: dict[str, Callable[[Address, float], None]] = {
+    "nothing": nothing,
     "slow-header": slow_header,
     "slow-body": slow_body,
     "huge-body": huge_body,
@@ -153,11 +159,10 @@ def measure(node: Server, kind: str, rate: float, plan: Plan) -> tuple[Abuse, in
     """Pairs of a normal load alone and beside the abuse; how many entries were acknowledged."""
     made = [requests.post(STREAM, ENTRY_BYTES)]
     found, acknowledged = Abuse(kind), 0
-    warm_up_s = OPENING_S if kind == "connections" else WARM_UP_S
     for _ in range(plan.rounds):
-        load = Load(node.host, node.port, made, CONNECTIONS, plan.seconds, warm_up_s, rate)
+        load = Load(node.host, node.port, made, CONNECTIONS, plan.seconds, WARM_UP_S, rate)
         calm = run_load(load)
-        with abused(node, kind, plan.seconds + warm_up_s):
+        with abused(node, kind, plan.seconds + WARM_UP_S):
             beside = run_load(load)
         found.add(calm, beside)
         acknowledged += calm.accepted_all + beside.accepted_all
