@@ -45,6 +45,7 @@ class Network:
     troubles: Troubles = field(init=False)
     refused: Counter[str] = field(default_factory=Counter)
     frames_dropped: int = 0
+    messages_sent: int = 0
     frames_sent: int = 0
     frames_received: int = 0
     bytes_sent: int = 0
@@ -97,6 +98,7 @@ class Network:
 
     # --- from above -----------------------------------------------------------------------------
     def send(self, peer: NodeId, data: bytes) -> None:
+        self.messages_sent += 1
         self._inputs.append(ins.LedgerSpoke(peer, data))
         self._ask()
 
@@ -168,6 +170,7 @@ class Network:
 
     def counters(self) -> dict[str, int]:
         return {
+            "peer_messages_sent_total": self.messages_sent,
             "peer_frames_sent_total": self.frames_sent,
             "peer_frames_received_total": self.frames_received,
             "peer_frames_dropped_total": self.frames_dropped,

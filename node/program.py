@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from quipu.ledger.signing import Verifier
 from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
@@ -149,8 +150,9 @@ def open_node(
     """Raises `CannotStart`."""
     check_advertised(settings)
     directory = open_data(settings)
+    measures = Measures()
     try:
-        machine = _open_machine(directory, is_process)
+        machine = _open_machine(directory, measures.verify, is_process)
         try:
             _check_erasable(settings, machine)
         except BaseException:
@@ -161,7 +163,6 @@ def open_node(
         raise
     passing("start.store")
     writer: Writer = ThreadWriter(loop) if settings.store.writer == "thread" else InlineWriter(loop)
-    measures = Measures()
     inbox = Inbox()
     turns = Turns(machine, writer, inbox, Outlets(), measures, log)
     network = Network(inbox, clock, log, directory.path / PEERS_FILE)
@@ -257,13 +258,14 @@ def open_store_of(directory: DataDirectory) -> Store:
     return store
 
 
-def _open_machine(directory: DataDirectory, is_process: bool) -> Machine:
+def _open_machine(directory: DataDirectory, verify: Verifier, is_process: bool) -> Machine:
     surroundings = Surroundings(
         directory.key,
         directory.genesis,
         _opener(directory, notes_crashes=is_process),
         clock,
         lambda: secrets.randbits(ENTROPY_BITS),
+        verify,
     )
     with _explained():
         machine = Machine.open(surroundings)
