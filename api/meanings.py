@@ -16,8 +16,6 @@ MEANINGS = {
     "feed_number": "Events that are Read, as this node counts them.",
     "journals_above_cut": "Journals opened since the last checkpoint; 16 of one member at most.",
     "members": "Members of the newest epoch.",
-    "members_live": "Members that answer now, this node among them.",
-    "peers_up": "Nodes that are linked both ways and answer, members or not.",
     "outcomes_unknown_total": "Submissions whose commit failed at its last word.",
     "overloaded_total": "Submissions refused because too much was waiting.",
     "members_live": "Members of the newest epoch that are in the live view, this node among them.",

@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
+from quipu.node.clock import clock, wall_ms
 from quipu.node.data_directory import (
     PEERS_FILE,
     DataDirectory,
@@ -53,7 +53,6 @@ from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
 
-NS_PER_MS = 1_000_000
 ENTROPY_BITS = 64
 
 
@@ -62,14 +61,6 @@ class Faces(Protocol):
 
     async def stop(self, grace_s: float) -> None:
         """No new connection; streams are said goodbye to; what is under way is finished."""
-
-
-def clock() -> Now:
-    return Now(wall_ms(), time.monotonic_ns() // NS_PER_MS)
-
-
-def wall_ms() -> int:
-    return time.time_ns() // NS_PER_MS
 
 
 def first_start(settings: Settings) -> FirstStart:
