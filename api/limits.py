@@ -8,6 +8,9 @@ BODY_BYTES_MAX = 3 * MIB // 2  # one entry of 1 MiB as base64, with its fields; 
 BATCH_BYTES_MAX = 16 * MIB  # a batch that is held in memory whole: JSON array, atomic
 BATCH_ITEMS_MAX = 10_000  # as many as one event holds
 BATCH_CHUNK_ITEMS = 256  # items of a streamed batch that are in flight together
+LINGER_BYTES_MAX = (
+    32 * MIB
+)  # a refused body is read to its end, so that the answer is seen; no more
 QUERY_BYTES_MAX = 4 * KIB  # an event id or cursor is under 200 B; filters are names
 HEADER_BYTES_MAX = 16 * KIB  # a token, a cursor and what proxies add
 REQUEST_ID_BYTES_MAX = 64  # a caller's own id of a request is echoed up to here
@@ -26,7 +29,8 @@ CONNECTIONS_MAX = 1_000  # connection 1,001 waits unread in the backlog
 CONNECTIONS_PER_ADDRESS_MAX = 256  # one address cannot take them all; not held against loopback
 IDLE_S = 1.0  # a connection silent for so long leaves where others wait to be read
 BACKLOG = 1_024  # connections that the kernel keeps for us
-
+ACCEPTS_PER_TURN = 4  # of the event loop: 0.2 ms in which nobody else is served
+ACCEPT_PAUSE_S = 1.0  # when the process may open no more files
 PIPELINED_S = 0.005  # a request with others behind it waits so long: a pipeline has no hurry
 
 # --- pressure -------------------------------------------------------------------------------------

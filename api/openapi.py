@@ -30,7 +30,7 @@ DESCRIBED = {
     "order": "asc or desc.",
     "state": "read, or stored: held and not final yet.",
     "from": "now, start, or a cursor.",
-    "events": "entries, status, or both with a comma.",
+    "events": "Of entries, status, members, with commas; members needs cluster:read.",
     "signatures": "Check every signature, too.",
     "for": "write: it takes entries; read: finality is possible; store: nothing wrong was found.",
     "verbose": "Show also what holds.",

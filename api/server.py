@@ -16,6 +16,7 @@ import msgspec
 from aiohttp import web
 
 from quipu.api import limits
+from quipu.api.accepting import Acceptor
 from quipu.api.connections import Door
 from quipu.api.counters import Counters
 from quipu.api.express import Express, ExpressConnection
@@ -61,8 +62,7 @@ class Running:
         self.face.close()
         if self.watch is not None:
             self.watch.cancel()
-        for site in self._listeners.sites:
-            await site.stop()
+        await self._listeners.stop()
         await self.face.drained(drain_s)
         await self._listeners.close()
 
@@ -75,22 +75,31 @@ class Listeners:
     settings: Settings
     context: ssl.SSLContext | None
     runners: list[web.ServerRunner] = field(default_factory=list)
-    sites: list[web.BaseSite] = field(default_factory=list)
+    sites: list[Acceptor | PrivateSite] = field(default_factory=list)
 
     async def open(self, routes: Routes, counters: Counters, host: str, port: int) -> str:
         """Its URL."""
         runner = await self._door(routes, counters)
-        await self._start(
-            web.TCPSite(runner, host, port, backlog=limits.BACKLOG, ssl_context=self.context)
-        )
+        assert runner.server is not None
+        acceptor = Acceptor(runner.server, self.context)
+        port = await acceptor.start(host, port)
+        self.sites.append(acceptor)
         scheme = "http" if self.context is None else "https"
-        return f"{scheme}://{_shown(host)}:{runner.addresses[0][1]}"
+        return f"{scheme}://{_shown(host)}:{port}"
 
     async def open_private(self, path: Path) -> None:
         routes = Routes(self.face.routes.endpoints, is_private=True)
-        await self._start(PrivateSite(await self._door(routes, Counters()), path))
+        site = PrivateSite(await self._door(routes, Counters()), path)
+        await site.start()
+        self.sites.append(site)
+
+    async def stop(self) -> None:
+        for site in self.sites:
+            await site.stop()
+        self.sites.clear()
 
     async def close(self) -> None:
+        await self.stop()
         for runner in self.runners:
             await runner.cleanup()
 
@@ -102,10 +111,6 @@ class Listeners:
         await runner.setup()
         self.runners.append(runner)
         return runner
-
-    async def _start(self, site: web.BaseSite) -> None:
-        await site.start()
-        self.sites.append(site)
 
 
 async def serve(

@@ -14,6 +14,8 @@ BATCH_ENTRIES = 100
 PAGE_ENTRIES = 100
 READ_IDS = 2_000
 PAGES = 20
+LINES_PER_CHUNK = 64
+FRAME_ENTRIES = 256
 OPEN_SHARE = 0.8  # of the peak, where latency is taken
 
 
@@ -35,7 +37,8 @@ class Case:
     prepare: Callable[[Server], list[bytes]]
     writes: bool = True
     beside_bare: bool = True
-    is_stream: bool = False
+    stream: str = ""  # one connection that takes many entries: of which kind
+    per_chunk: int = 1
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,11 @@ def _batches(stream: str) -> Callable[[Server], list[bytes]]:
 
 
 def _lines(server: Server) -> list[bytes]:
-    return requests.lines("ndjson", ENTRY_BYTES)
+    return requests.lines("ndjson", ENTRY_BYTES, LINES_PER_CHUNK)
+
+
+def _frames(server: Server) -> list[bytes]:
+    return requests.frames("ingest", ENTRY_BYTES, FRAME_ENTRIES)
 
 
 def _reads_by_id(server: Server) -> list[bytes]:
@@ -109,7 +116,26 @@ CASES = (
     Case("post-1", "POSTs of one entry, 1 connection", 1, 1, _posts("post-1")),
     Case("post-64", "POSTs of one entry, 64 connections", 64, 1, _posts("post-64")),
     Case("batch", "batches of 100, 8 connections", 8, BATCH_ENTRIES, _batches("batch")),
-    Case("ndjson", "lines of one NDJSON stream", 1, 1, _lines, beside_bare=False, is_stream=True),
+    Case(
+        "ndjson",
+        "lines of one NDJSON stream",
+        1,
+        1,
+        _lines,
+        beside_bare=False,
+        stream="lines",
+        per_chunk=LINES_PER_CHUNK,
+    ),
+    Case(
+        "ingest",
+        "entries over one WebSocket",
+        1,
+        1,
+        _frames,
+        beside_bare=False,
+        stream="frames",
+        per_chunk=FRAME_ENTRIES,
+    ),
     Case("read", "reads by id, 64 connections", 64, 1, _reads_by_id, writes=False),
     Case("page", "pages of 100, 8 connections", 8, PAGE_ENTRIES, _reads_by_page, False, False),
 )
@@ -136,7 +162,7 @@ class Measured:
         case = self.case
         load = _load(self.server, self.requests, case.connections)
         load.seconds, load.warm_up_s = plan.seconds, plan.warm_up_s
-        load.is_stream = case.is_stream
+        load.stream, load.per_chunk = case.stream, case.per_chunk
         cpu_s = self.server.cpu_s()
         peak = self._run(load)
         cpu_s = self.server.cpu_s() - cpu_s

@@ -31,7 +31,8 @@ class Load(msgspec.Struct):
     warm_up_s: float = 0.5
     rate: float | None = None  # requests a second; None: closed loop
     keep_bodies: int = 0  # so many bodies of answers are given back
-    is_stream: bool = False  # the requests are a header and a line: see `line_load`
+    stream: str = ""  # of which kind of `stream_load`: the requests are a header and a chunk
+    per_chunk: int = 1  # entries in that chunk
 
 
 class Result(msgspec.Struct):
@@ -277,10 +278,11 @@ class Generator:
 
 
 def main() -> int:
-    from bench.line_load import LineStream
+    from bench.stream_load import KINDS
 
     load = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Load)
-    result = LineStream(load).run() if load.is_stream else Generator(load).run()
+    kind = KINDS.get(load.stream, Generator)
+    result = kind(load).run()
     sys.stdout.buffer.write(msgspec.msgpack.encode(result))
     return 0
 

@@ -2,8 +2,12 @@
 
 import json
 
+import msgspec
+
 HOST = "Host: 127.0.0.1\r\n"
 JSON = "Content-Type: application/json\r\n"
+BINARY_MASKED = b"\x82\xff"  # one whole message; its length follows in 8 bytes, then the mask
+NO_MASK = bytes(4)
 
 
 def value_of(size: int) -> str:
@@ -23,13 +27,26 @@ def batch(stream: str, size: int, count: int) -> bytes:
     return _posted("/v1/entries:batch", "[" + ",".join([entry_of(stream, size)] * count) + "]")
 
 
-def lines(stream: str, size: int) -> list[bytes]:
-    """The header of an NDJSON stream, and one line of it."""
+def lines(stream: str, size: int, count: int) -> list[bytes]:
+    """The header of an NDJSON stream, and so many lines of it as one chunk."""
     head = (
         f"POST /v1/entries:batch HTTP/1.1\r\n{HOST}Content-Type: application/x-ndjson\r\n"
         "Transfer-Encoding: chunked\r\n\r\n"
     )
-    return [head.encode(), entry_of(stream, size).encode() + b"\n"]
+    chunk = (entry_of(stream, size) + "\n") * count
+    return [head.encode(), f"{len(chunk):x}\r\n{chunk}\r\n".encode()]
+
+
+def frames(stream: str, size: int, count: int) -> list[bytes]:
+    """The upgrade to a WebSocket, and one frame of ingest. Its mask is zero: a generator that has
+    to turn every byte would measure itself."""
+    head = (
+        f"GET /v1/ingest?stream={stream} HTTP/1.1\r\n{HOST}Upgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+    payload = msgspec.msgpack.encode([0, [[value_of(size).encode()]] * count])
+    return [head.encode(), BINARY_MASKED + len(payload).to_bytes(8) + NO_MASK + payload]
 
 
 def get(path: str) -> bytes:

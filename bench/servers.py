@@ -52,8 +52,9 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     def rss_bytes(self) -> int:
+        """Its own memory: the map of the store is not counted, which the kernel takes back."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
         return int(line.split()[1]) * KIB
 
     def ask(self, path: str) -> Any:

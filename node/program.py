@@ -127,12 +127,14 @@ def open_data(settings: Settings) -> DataDirectory:
     return open_directory(settings.node.data_dir, first_start(settings))
 
 
-def open_node(settings: Settings, log: Log, loop: asyncio.AbstractEventLoop) -> Node:
+def open_node(
+    settings: Settings, log: Log, loop: asyncio.AbstractEventLoop, *, is_process: bool = False
+) -> Node:
     """Raises `CannotStart`."""
     check_advertised(settings)
     directory = open_data(settings)
     try:
-        machine = _open_machine(directory)
+        machine = _open_machine(directory, is_process)
         try:
             _check_erasable(settings, machine)
         except BaseException:
@@ -234,11 +236,11 @@ def open_store_of(directory: DataDirectory) -> Store:
     return store
 
 
-def _open_machine(directory: DataDirectory) -> Machine:
+def _open_machine(directory: DataDirectory, is_process: bool) -> Machine:
     surroundings = Surroundings(
         directory.key,
         directory.genesis,
-        _opener(directory),
+        _opener(directory, notes_crashes=is_process),
         clock,
         lambda: secrets.randbits(ENTROPY_BITS),
     )
@@ -259,10 +261,17 @@ def _check_erasable(settings: Settings, machine: Machine) -> None:
         )
 
 
-def _opener(directory: DataDirectory) -> OpenStore:
+def _opener(directory: DataDirectory, notes_crashes: bool = False) -> OpenStore:
     path = directory.store_path
     is_lost = not directory.is_unsigned and not path.exists()
-    return lambda owner: open_store(path, owner, recovering=is_lost)
+
+    def opened(owner: Owner) -> Store:
+        store = open_store(path, owner, recovering=is_lost)
+        if notes_crashes:
+            store.note_crashes()
+        return store
+
+    return opened
 
 
 @contextmanager
@@ -309,7 +318,7 @@ StartFaces = Callable[[Node], Awaitable[Faces]]
 async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
     """Until SIGTERM or SIGINT. Raises `CannotStart`."""
     loop = asyncio.get_running_loop()
-    node = open_node(settings, log, loop)
+    node = open_node(settings, log, loop, is_process=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_stop, signal.Signals(number).name)
     faces: Faces | None = None

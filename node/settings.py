@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from quipu.node.limits import KIB, MIB
 
+ADMIN_SOCKET = "admin.sock"
+
 
 class Address(NamedTuple):
     host: str
@@ -141,4 +143,4 @@ class Settings:
 
     @property
     def admin_socket(self) -> Path:
-        return self.admin.socket or self.node.data_dir.absolute() / "admin.sock"
+        return self.admin.socket or self.node.data_dir.absolute() / ADMIN_SOCKET

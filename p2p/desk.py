@@ -74,15 +74,17 @@ class Desk:
         self.outbox.add(peer, encode_gossip(message))
 
     def spread(self, message: Gossip, came_from: NodeId | None = None) -> None:
-        """Straight to a target that is linked, else over the others; never back."""
+        """Straight to a target that is linked, else over the others; never back. To one that is
+        silent both: its link may be broken in one way, and nobody knows yet."""
         target = NodeId(message.target) if message.target is not None else None
         if target is not None and self._is_open(target):
             self.direct(target, message)
-            return
+            if self.membership.state(target) in _PRESENT:
+                return
         usable = [
             member
             for member in self.book.members
-            if member not in (came_from, message.sender)
+            if member not in (came_from, message.sender, target)
             and self._is_open(member)
             and self.membership.state(member) in _PRESENT
         ]

@@ -176,6 +176,7 @@ class Peers:
 
     def _on_question_answered(self, ticket: int, answer: bytes, now: Now) -> None:
         desk = self._desk
+        assert len(answer) <= limits.ANSWER_BYTES_MAX, "the node bounds its answers"
         waiting = desk.questions.answer(ticket)
         if waiting is None:
             return
@@ -207,6 +208,8 @@ class Peers:
         desk, pool = self._desk, item.pool
         is_joined = isinstance(item, ins.PoolJoined)
         if not (desk.pools.join(pool) if is_joined else desk.pools.leave(pool)):
+            if is_joined and pool not in desk.pools.names:
+                desk.refuse(None, Cause.TOO_LARGE, f"a node is in {limits.POOLS_MAX} pools at most")
             return
         command, status = Join if is_joined else Leave, desk.pools.status
         for link in desk.links.by_peer.values():
@@ -215,6 +218,7 @@ class Peers:
 
     def _on_pool_spoke(self, item: ins.PoolSpoke, now: Now) -> None:
         """A copy for each peer of the pool."""
+        assert len(item.data) <= limits.CONTENT_BYTES, "the node bounds what it says to a pool"
         desk, pool = self._desk, item.pool
         content = join_content([desk.voice.pool(item.data, now)])
         for peer, pools in desk.peer_pools.items():

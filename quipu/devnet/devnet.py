@@ -4,6 +4,7 @@ Nothing is remembered here that the file of the plan does not say: each command 
 line opens it anew. What a call starts and cannot bring up it also ends.
 """
 
+import os
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ from quipu.devnet.plan import (
 )
 from quipu.devnet.ports import HOST, HeldPorts
 from quipu.devnet.processes import ProcessState, state_of
+from quipu.node.limits import SOCKET_PATH_BYTES_MAX
+from quipu.node.settings import ADMIN_SOCKET
 from quipu.p2p.limits import ATTACHMENTS
 from quipu.p2p.transports import screen
 
@@ -53,6 +56,12 @@ class Devnet:
             raise WrongNode(
                 f"{members} members and {observers} observers",
                 f"At least one member, at most {limits.NODES_MAX} nodes.",
+            )
+        longest = folder / f"n{count}" / DATA_FOLDER / ADMIN_SOCKET
+        if len(os.fsencode(longest)) > SOCKET_PATH_BYTES_MAX:
+            raise WrongNode(
+                f"{longest} is too long for a socket, which takes {SOCKET_PATH_BYTES_MAX} bytes",
+                "Name a folder with a shorter path with --data-dir.",
             )
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise DevnetTaken(

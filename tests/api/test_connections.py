@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import itertools
+import resource
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -215,3 +218,62 @@ async def test_wrong_certificate_stops_the_start(tmp_path: Path) -> None:
     path.write_text("no certificate")
     with pytest.raises(ssl.SSLError):
         await serve(OneNode(), Settings(port=0, tls_certificate=path))
+
+
+def _opened(api: Talk, count: int) -> list[socket.socket]:
+    """By the kernel alone: nobody has accepted them when this returns."""
+    host, port = api.running.url.removeprefix("http://").split(":")
+    return [socket.create_connection((host, int(port))) for _ in range(count)]
+
+
+async def test_connections_are_taken_a_few_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quipu.api.limits.ACCEPTS_PER_TURN", 2)
+    async with talking() as api:
+        counters, steps = api.running.face.counters, [0]
+
+        def all_are_in() -> bool:
+            steps.append(counters.connections)
+            return counters.connections == 40
+
+        opened = _opened(api, 40)
+        await until(all_are_in)
+        assert max(after - before for before, after in itertools.pairwise(steps)) <= 2
+        for one in opened:
+            one.close()
+
+
+async def test_no_more_files_is_no_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("quipu.api.limits.ACCEPT_PAUSE_S", 0.01)
+    async with talking() as api:
+        opened = _opened(api, 2)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (opened[0].fileno(), hard))
+        try:
+            await until(lambda: "no connection can be accepted" in caplog.text)
+            assert api.running.face.counters.connections == 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await until(lambda: api.running.face.counters.connections == 2)
+        for one in opened:
+            one.close()
+
+
+async def test_a_huge_body_is_refused_and_left_unread() -> None:
+    async with talking() as api:
+        (huge,) = _opened(api, 1)
+        head = f"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: {1 << 40}\r\n\r\n"
+        huge.sendall(head.encode())
+        huge.setblocking(False)
+        loop = asyncio.get_running_loop()
+        assert b" 413 " in await loop.sock_recv(huge, 65_536)
+        sent, piece, silent_s = 0, bytes(1 << 20), loop.time()
+        while loop.time() - silent_s < 0.2:  # nothing was taken for so long
+            try:
+                sent += huge.send(piece)
+                silent_s = loop.time()
+            except BlockingIOError:
+                await asyncio.sleep(0)
+            assert sent < 64 << 20
+        huge.close()

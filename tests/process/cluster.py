@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from quipu.client import Client
+from quipu.client import Client, NotFound
 from quipu.devnet import Devnet
 from quipu.devnet.processes import until
 
@@ -26,6 +26,19 @@ def cluster(
 
 def client_of(net: Devnet, number: int) -> Client:
     return Client([net.node(number).api])
+
+
+def read_at(net: Devnet, number: int, identity: str) -> None:
+    """Waits until that node has the entry as Read; it may not have heard of it yet."""
+    with client_of(net, number) as client:
+
+        def is_read() -> bool:
+            try:
+                return client.status(identity).state == "read"
+            except NotFound:
+                return False
+
+        wait_until(is_read, f"{identity} is Read at node {number}")
 
 
 def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = WAIT_S) -> None:

@@ -3,18 +3,18 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quipu.client import Client, NotFound
-from quipu.devnet import Devnet, DevnetFailed
-from quipu.devnet.plan import Running, write_plan
+from quipu.devnet import Devnet, DevnetFailed, NoDevnet
+from quipu.devnet.plan import Running, read_plan, write_plan
 from quipu.devnet.processes import ProcessState, state_of
 from quipu.node.exits import Exit
-from tests.process.cluster import client_of, cluster, wait_until
-from tests.process.command import environment, quipu
+from tests.process.cluster import WAIT_S, client_of, cluster, read_at, wait_until
+from tests.process.command import QUIPU, environment, quipu
 
 
 def devnet(folder: Path, *arguments: str) -> tuple[int, str]:
@@ -39,8 +39,7 @@ def test_the_life_of_a_cluster(tmp_path: Path) -> None:
         with client_of(net, 1) as client:
             receipt = client.submit({"order": 7}, wait="read")
             assert receipt.state == "read"
-        with client_of(net, 3) as client:
-            assert client.wait(receipt.id, "read", 30).state == "read"
+        read_at(net, 3, receipt.id)
 
         for command, state in (
             ("pause", "paused"),
@@ -71,22 +70,14 @@ def test_a_partition_and_its_end(tmp_path: Path) -> None:
         assert not apart.wait("read", timeout=2)
         assert devnet(net.folder, "heal")[0] == Exit.OK
         assert apart.wait("read", timeout=60)
-        assert n1.wait(apart.id, "read", 60).state == "read"
+        read_at(net, 1, apart.id)
 
 
 def test_an_observer_reads_along(tmp_path: Path) -> None:
     with cluster(tmp_path / "net", members=1, observers=1) as net:
         with client_of(net, 1) as member:
             receipt = member.submit({"order": 7}, wait="read")
-        with client_of(net, 2) as observer:
-            wait_until(lambda: _has(observer, receipt.id), "the observer has the entry")
-
-
-def _has(client: Client, identity: str) -> bool:
-    try:
-        return bool(client.status(identity).state == "read")
-    except NotFound:
-        return False
+        read_at(net, 2, receipt.id)
 
 
 def test_nothing_is_left_where_one_cannot_start(tmp_path: Path) -> None:
@@ -97,6 +88,31 @@ def test_nothing_is_left_where_one_cannot_start(tmp_path: Path) -> None:
         with pytest.raises(DevnetFailed, match="another program listens on"):
             net.up()
         assert {net.state(1), net.state(2)} == {ProcessState.STOPPED}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_node_is_orphaned_by_an_end_in_the_middle(number: int, tmp_path: Path) -> None:
+    """Ctrl-C ends those that were started; after a kill the file knows them, for `down`."""
+    folder = tmp_path / "net"
+    command = [*QUIPU, "devnet", "up", "-n", "2", "--data-dir", str(folder)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+    ) as up:
+        wait_until(lambda: len(started_in(folder)) == 2, "both are started")
+        up.send_signal(number)
+        up.wait(WAIT_S)
+    begun = started_in(folder)
+    if number == signal.SIGKILL:
+        assert devnet(folder, "down")[0] == Exit.OK
+    assert {state_of(running) for running in begun} <= {ProcessState.STOPPED}
+    assert {node["state"] for node in nodes_of(folder)} == {"stopped"}
+
+
+def started_in(folder: Path) -> list[Running]:
+    try:
+        return [n.running for n in read_plan(folder).nodes if n.running is not None]
+    except NoDevnet:
+        return []
 
 
 def test_a_process_is_known_by_its_start(tmp_path: Path) -> None:
@@ -142,6 +158,11 @@ def test_what_a_running_one_refuses(tmp_path: Path) -> None:
         net.stop(2)
         found, told = devnet(net.folder, "pause", "2")
         assert (found, "n2 does not run" in told) == (Exit.USAGE, True), told
+
+
+def test_a_path_that_is_too_long_for_sockets(tmp_path: Path) -> None:
+    code, said = devnet(tmp_path / ("long" * 25), "up")
+    assert (code, "shorter path" in said) == (Exit.USAGE, True), said
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

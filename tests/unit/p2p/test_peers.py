@@ -7,11 +7,12 @@ from quipu.ledger.words import Now
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p import limits
+from quipu.p2p.bodies import Query
 from quipu.p2p.decen import Alive, Hello
 from quipu.p2p.gossip import Kind
 from quipu.p2p.kept import decode_kept
 from quipu.p2p.peers import Peers
-from quipu.p2p.words import Endpoint, LinkId, PeerState, PeerView, Start
+from quipu.p2p.words import Endpoint, LinkId, PeerState, PeerView, PoolName, Start
 from tests.peer_bench import START_MS, Bench, Hand, causes, endpoint_of, of
 
 UpDown = fx.PeerUp | fx.PeerDown
@@ -199,6 +200,24 @@ def test_peers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert causes(bench.step(bench.hand("n2").hello())) == []
 
 
+def test_pools_are_bounded_and_that_is_told() -> None:
+    bench = Bench(2)
+    names = [PoolName(f"pool {number}") for number in range(limits.POOLS_MAX + 1)]
+    assert causes(bench.step(*(ins.PoolJoined(name) for name in names))) == ["too-large"]
+    assert causes(bench.step(ins.PoolJoined(names[0]), ins.PoolLeft(names[-1]))) == []
+
+
+def test_to_a_silent_target_it_goes_straight_and_over_the_others() -> None:
+    bench = Bench(4)
+    n2, n3, n4 = (bench.linked(name) for name in ("n2", "n3", "n4"))
+    for _ in range(12):
+        bench.step(n3.alive(), n4.alive(), after_ms=500)
+    assert bench.state("n2") is PeerState.SUSPECT
+    effects = bench.step(n4.alive(n4.message(Query("what", b""), n2.id)))
+    assert len(n2.told(effects, Kind.QUERY)) == len(n3.told(effects, Kind.QUERY)) == 1
+    assert not n4.told(effects, Kind.QUERY)
+
+
 # --- what is kept -------------------------------------------------------------------------------
 def test_a_restart_knows_all_members_without_a_seed() -> None:
     bench = Bench(3)
@@ -282,7 +301,7 @@ def test_views_tell_what_is_known() -> None:
     n2 = bench.linked("n2")
     bench.step(after_ms=300)
     here = endpoint_of("n2")
-    alive = PeerView(n2.id, PeerState.ALIVE, here, 300, n2.start, (), True, True, "test")
+    alive = PeerView(n2.id, PeerState.ALIVE, here, 300, n2.start, (), True, True, "test", "n2")
     assert bench.view("n2") == alive
     unknown = bench.view("n3")
     assert unknown.state is PeerState.UNKNOWN
