@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from quipu.ledger.signing import Verifier
-from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
+from quipu.node.clock import clock, wall_ms
 from quipu.node.consumers import KeptConsumers
 from quipu.node.data_directory import (
     PEERS_FILE,
@@ -59,7 +59,6 @@ from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
 
-NS_PER_MS = 1_000_000
 ENTROPY_BITS = 64
 
 
@@ -68,14 +67,6 @@ class Faces(Protocol):
 
     async def stop(self, grace_s: float) -> None:
         """No new connection; streams are said goodbye to; what is under way is finished."""
-
-
-def clock() -> Now:
-    return Now(wall_ms(), time.monotonic_ns() // NS_PER_MS)
-
-
-def wall_ms() -> int:
-    return time.time_ns() // NS_PER_MS
 
 
 def first_start(settings: Settings) -> FirstStart:
