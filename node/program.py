@@ -11,11 +11,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from quipu.ledger.signing import Verifier
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
 from quipu.node.clock import clock, wall_ms
+from quipu.node.consumers import KeptConsumers
 from quipu.node.data_directory import (
     PEERS_FILE,
     DataDirectory,
@@ -25,11 +28,13 @@ from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.founding import (
     RANDOM_BYTES,
+    Asking,
     FirstStart,
     Founding,
     Joining,
     parse_founder,
 )
+from quipu.node.guest import guest_of
 from quipu.node.inbox import Inbox
 from quipu.node.invitation import read_invitation
 from quipu.node.joining import check_advertised, join_network
@@ -47,6 +52,7 @@ from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
+from quipu.p2p.addresses import SCHEME
 from quipu.p2p.effects import StateChanged
 from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
@@ -67,7 +73,9 @@ def first_start(settings: Settings) -> FirstStart:
     """What a directory without a node becomes. Raises `CannotStart`."""
     given, random = settings.node, secrets.token_bytes(RANDOM_BYTES)
     if given.join is not None:
-        return Joining(read_invitation(given.join), random)
+        if given.join.startswith(SCHEME):
+            return Asking(guest_of(settings), random)
+        return Joining(read_invitation(Path(given.join)), random)
     return Founding(
         given.name,
         given.cluster_name,
@@ -133,8 +141,9 @@ def open_node(
     """Raises `CannotStart`."""
     check_advertised(settings)
     directory = open_data(settings)
+    measures = Measures()
     try:
-        machine = _open_machine(directory, is_process)
+        machine = _open_machine(directory, measures.verify, is_process)
         try:
             _check_erasable(settings, machine)
         except BaseException:
@@ -145,7 +154,6 @@ def open_node(
         raise
     passing("start.store")
     writer: Writer = ThreadWriter(loop) if settings.store.writer == "thread" else InlineWriter(loop)
-    measures = Measures()
     inbox = Inbox()
     turns = Turns(machine, writer, inbox, Outlets(), measures, log)
     network = Network(inbox, clock, log, directory.path / PEERS_FILE)
@@ -160,6 +168,7 @@ def open_node(
         Soundness.of(directory.path, wall_ms),
         time.monotonic,
         network,
+        _consumers(directory, log),
     )
     stopping = asyncio.Event()
     administration = _administration(settings, directory, ledger, log)
@@ -169,14 +178,18 @@ def open_node(
     return node
 
 
+def _consumers(directory: DataDirectory, log: Log) -> KeptConsumers:
+    found = KeptConsumers.of(directory.path, wall_ms)
+    if found.unreadable:
+        log.error("consumers that cannot be read are left alone", files=found.unreadable)
+    return found
+
+
 def _administration(
     settings: Settings, directory: DataDirectory, ledger: RunningLedger, log: Log
 ) -> Administration:
     def keys() -> list[KeyRow]:
-        secret = directory.cluster_secret
-        return key_rows(
-            settings, directory.key.node_id, secret, directory.cluster_id, ledger.endpoint
-        )
+        return key_rows(settings, directory, ledger.endpoint)
 
     def forget_dead_readers() -> None:
         ledger.machine.store.forget_dead_readers()  # the store may be another by then
@@ -236,13 +249,14 @@ def open_store_of(directory: DataDirectory) -> Store:
     return store
 
 
-def _open_machine(directory: DataDirectory, is_process: bool) -> Machine:
+def _open_machine(directory: DataDirectory, verify: Verifier, is_process: bool) -> Machine:
     surroundings = Surroundings(
         directory.key,
         directory.genesis,
         _opener(directory, notes_crashes=is_process),
         clock,
         lambda: secrets.randbits(ENTROPY_BITS),
+        verify,
     )
     with _explained():
         machine = Machine.open(surroundings)

@@ -74,6 +74,11 @@ class Arrivals:
             self._shut(same[0], Fault.CROWD)
         return connection
 
+    def end(self, connection: Connection) -> None:
+        if not connection.is_gone and connection.descriptor is not None:
+            self._forget(connection.descriptor.number)
+            connection.descriptor.shut()
+
     def shut_endless(self, *, is_all_read: bool) -> None:
         """When no whole frame is left to read, what a connection has brought besides its frames
         is the beginning of one. When some are left, only the sum of all says something."""
@@ -137,8 +142,7 @@ class Arrivals:
     def _shut(self, connection: Connection, fault: Fault) -> None:
         assert connection.descriptor is not None, "only those that were seen are living"
         self._faults[fault] += 1
-        self._forget(connection.descriptor.number)
-        connection.descriptor.shut()
+        self.end(connection)
 
 
 def _suspicion(connection: Connection) -> tuple[bool, int]:

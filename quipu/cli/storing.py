@@ -117,8 +117,7 @@ def show_keys(settings: Settings, as_json: bool) -> None:
         rows = node.ask("GET", "/v1/admin/keys")["items"]
     else:
         directory = open_directory(_folder(settings), None)
-        secret = directory.cluster_secret
-        found = key_rows(settings, directory.key.node_id, secret, directory.cluster_id)
+        found = key_rows(settings, directory)
         directory.close()
         rows = [row._asdict() for row in found]
     _as(as_json).show_all(rows, KeyRow._fields)
