@@ -12,7 +12,7 @@ SEED ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
-# Flags for `make bench-node`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
+# Flags for `make bench-node` and `make bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
 # Flags for `make run`, as RUN='--api-listen 127.0.0.1:9470'
 RUN ?=
@@ -26,7 +26,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
-	replay kill-test fuzz ablation bench-core bench-node reference figures clean
+	replay kill-test fault-test fuzz ablation bench-core bench-node bench-cluster \
+	reference figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +88,9 @@ ablation: install ## take each safeguard out and see that the simulator notices
 kill-test: install ## KILLS=2000: nodes under load, killed at every place; nothing may be lost
 	@$(BIN)/python -m tests.process --kills $(KILLS)
 
+fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every kind
+	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
+
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
@@ -95,6 +99,9 @@ bench-core: install ## speed of the pure path beside the machine's own limits
 
 bench-node: install ## BENCH='--help': a node over HTTP beside a bare loop of the same path
 	@$(BIN)/python -m bench.node $(BENCH)
+
+bench-cluster: install ## BENCH='--help': three nodes beside a bare loop of three processes
+	@$(BIN)/python -m bench.cluster $(BENCH)
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference

@@ -33,6 +33,7 @@ class Load(msgspec.Struct):
     keep_bodies: int = 0  # so many bodies of answers are given back
     stream: str = ""  # of which kind of `stream_load`: the requests are a header and a chunk
     per_chunk: int = 1  # entries in that chunk
+    ports: list[int] = []  # of the nodes that the connections are spread over; empty: `port`
 
 
 class Result(msgspec.Struct):
@@ -80,6 +81,7 @@ class Line:
     """One connection, with at most one request under way."""
 
     socket: socket.socket
+    port: int
     meant_s: float = 0.0
     sent_s: float = 0.0
     unsent: bytes = b""
@@ -129,14 +131,15 @@ class Generator:
         self.lines: dict[int, Line] = {}
         self.free: deque[Line] = deque()
         self.next_request = 0
-        for _ in range(load.connections):
-            self._connect()
+        ports = load.ports or [load.port]
+        for number in range(load.connections):
+            self._connect(ports[number % len(ports)])
 
-    def _connect(self) -> None:
-        sock = socket.create_connection((self.load.host, self.load.port))
+    def _connect(self, port: int) -> None:
+        sock = socket.create_connection((self.load.host, port))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setblocking(False)
-        line = Line(sock)
+        line = Line(sock, port)
         self.lines[sock.fileno()] = line
         self.epoll.register(sock, select.EPOLLIN)
         self.free.append(line)
@@ -274,7 +277,7 @@ class Generator:
         line.socket.close()
         if line in self.free:
             self.free.remove(line)
-        self._connect()
+        self._connect(line.port)
 
 
 def main() -> int:

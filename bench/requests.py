@@ -19,12 +19,13 @@ def entry_of(stream: str, size: int) -> str:
     return f'{{"stream":"{stream}","data":{value_of(size)}}}'
 
 
-def post(stream: str, size: int) -> bytes:
-    return _posted("/v1/entries", entry_of(stream, size))
+def post(stream: str, size: int, query: str = "") -> bytes:
+    return _posted(f"/v1/entries{query}", entry_of(stream, size))
 
 
-def batch(stream: str, size: int, count: int) -> bytes:
-    return _posted("/v1/entries:batch", "[" + ",".join([entry_of(stream, size)] * count) + "]")
+def batch(stream: str, size: int, count: int, query: str = "") -> bytes:
+    body = "[" + ",".join([entry_of(stream, size)] * count) + "]"
+    return _posted(f"/v1/entries:batch{query}", body)
 
 
 def lines(stream: str, size: int, count: int) -> list[bytes]:
@@ -37,11 +38,11 @@ def lines(stream: str, size: int, count: int) -> list[bytes]:
     return [head.encode(), f"{len(chunk):x}\r\n{chunk}\r\n".encode()]
 
 
-def frames(stream: str, size: int, count: int) -> list[bytes]:
+def frames(stream: str, size: int, count: int, query: str = "") -> list[bytes]:
     """The upgrade to a WebSocket, and one frame of ingest. Its mask is zero: a generator that has
     to turn every byte would measure itself."""
     head = (
-        f"GET /v1/ingest?stream={stream} HTTP/1.1\r\n{HOST}Upgrade: websocket\r\n"
+        f"GET /v1/ingest?stream={stream}{query} HTTP/1.1\r\n{HOST}Upgrade: websocket\r\n"
         "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,34 +27,23 @@ ANY_PORTS = tuple(
 )
 
 
-class Server:
-    """Invariant: its process answers at `host` and `port` until `stop`."""
+@dataclass
+class Answering:
+    """A process that answers HTTP at `host` and `port`."""
 
-    def __init__(self, name: str, command: list[str]) -> None:
-        self.name = name
-        environment = {key: text for key, text in os.environ.items() if key[:6] != "QUIPU_"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{name} did not start: {' '.join(command)}")
-        address = urlsplit(json.loads(line)["api"])
-        self.host, self.port = str(address.hostname), int(address.port or 0)
+    name: str
+    pid: int
+    host: str
+    port: int
 
     def cpu_s(self) -> float:
         """Of all its threads, in user and system mode."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     def rss_bytes(self) -> int:
         """Its own memory: the map of the store is not counted, which the kernel takes back."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        status = Path(f"/proc/{self.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
         return int(line.split()[1]) * KIB
 
@@ -76,6 +66,33 @@ class Server:
         """How many entries of a stream are held and final."""
         rows = self.ask("/v1/streams")["items"]
         return next((int(row["entries"]) for row in rows if row["name"] == stream), 0)
+
+
+class Server(Answering):
+    """Invariant: its process runs until `stop`."""
+
+    def __init__(self, name: str, command: list[str]) -> None:
+        environment = {key: text for key, text in os.environ.items() if key[:6] != "QUIPU_"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{name} did not start: {' '.join(command)}")
+        self.said: dict[str, Any] = json.loads(line)
+        address = urlsplit(self.said["api"])
+        super().__init__(name, self.process.pid, str(address.hostname), int(address.port or 0))
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)

@@ -7,6 +7,7 @@ genesis     the cluster's first document
 seeds       members to dial first, one URI a line
 peers       nodes that were met, and where
 unsigned    there while the key has signed nothing
+consumers/  named cursors, a file each
 store/      LMDB
 """
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from quipu.ledger.checkpoint import Checkpoint, Standing
 from quipu.ledger.core import Core, CoreConfig
 from quipu.ledger.epochs import cluster_id_of, decode_genesis
-from quipu.ledger.signing import KeyPair
+from quipu.ledger.signing import KeyPair, Verifier, verify
 from quipu.ledger.words import BranchKey, EventId, Now, Seq, Slot
 from quipu.node.service import Mark
 from quipu.node.view import View
@@ -26,6 +26,7 @@ class Surroundings:
     open_store: OpenStore
     clock: Callable[[], Now]
     entropy: Callable[[], int]  # fresh random bits, for each core its own
+    verify: Verifier = verify
 
     @property
     def owner(self) -> Owner:
@@ -105,5 +106,10 @@ def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Checkp
     standing = Standing.of(surroundings.genesis, [document for document, _ in saved.epochs])
     checkpoint = Checkpoint(surroundings.key.node_id, standing, store)
     checkpoint.resume(saved, now)
-    config = CoreConfig(surroundings.key, surroundings.genesis, surroundings.entropy())
+    config = CoreConfig(
+        surroundings.key,
+        surroundings.genesis,
+        surroundings.entropy(),
+        verify=surroundings.verify,
+    )
     return Core(config, saved, store, now), view, checkpoint

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+from quipu.ledger import signing
 from quipu.ledger.refusals import Reason
 from quipu.node import limits
 from quipu.node.service import Histogram
@@ -40,11 +41,17 @@ class Measures:
     events_read: int = 0
     overloaded: int = 0
     outcomes_unknown: int = 0
+    signatures_made: int = 0
+    signatures_checked: int = 0
     inputs_refused: dict[Reason, int] = field(default_factory=dict)
     commit_seconds: Histogram = field(
         default_factory=lambda: histogram(limits.COMMIT_SECONDS_BOUNDS)
     )
     step_seconds: Histogram = field(default_factory=lambda: histogram(limits.STEP_SECONDS_BOUNDS))
+
+    def verify(self, public: bytes, message: bytes, signature: bytes) -> bool:
+        self.signatures_checked += 1
+        return signing.verify(public, message, signature)
 
     def refused(self, reason: Reason) -> None:
         self.inputs_refused[reason] = self.inputs_refused.get(reason, 0) + 1
@@ -63,4 +70,6 @@ class Measures:
             "events_read_total": self.events_read,
             "overloaded_total": self.overloaded,
             "outcomes_unknown_total": self.outcomes_unknown,
+            "signatures_made_total": self.signatures_made,
+            "signatures_checked_total": self.signatures_checked,
         }

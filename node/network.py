@@ -45,6 +45,7 @@ class Network:
     troubles: Troubles = field(init=False)
     refused: Counter[str] = field(default_factory=Counter)
     frames_dropped: int = 0
+    messages_sent: int = 0
     frames_sent: int = 0
     frames_received: int = 0
     bytes_sent: int = 0
@@ -97,6 +98,7 @@ class Network:
 
     # --- from above -----------------------------------------------------------------------------
     def send(self, peer: NodeId, data: bytes) -> None:
+        self.messages_sent += 1
         self._inputs.append(ins.LedgerSpoke(peer, data))
         self._ask()
 
@@ -128,7 +130,9 @@ class Network:
         found = {} if self._transport is None else self._transport.faults
         return {str(fault): count for fault, count in found.items()}
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> fx.QueryEnded:
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None
+    ) -> fx.QueryEnded:
         if len(self._queries) >= limits.QUERIES_MAX:
             raise Overloaded(limits.RETRY_AFTER_S, "too many queries are under way")
         if self._peers is None:
@@ -138,7 +142,7 @@ class Network:
         result: asyncio.Future[fx.QueryEnded] = asyncio.get_running_loop().create_future()
         self._queries[ticket] = result
         timeout_ms = int(timeout_s * MS_PER_S)
-        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms))
+        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms, of))
         self._ask()
         try:
             return await result
@@ -166,6 +170,7 @@ class Network:
 
     def counters(self) -> dict[str, int]:
         return {
+            "peer_messages_sent_total": self.messages_sent,
             "peer_frames_sent_total": self.frames_sent,
             "peer_frames_received_total": self.frames_received,
             "peer_frames_dropped_total": self.frames_dropped,

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from quipu.ledger.words import Now
+from quipu.ledger.signing import Verifier
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
+from quipu.node.clock import clock, wall_ms
+from quipu.node.consumers import KeptConsumers
 from quipu.node.data_directory import (
     PEERS_FILE,
     DataDirectory,
@@ -57,7 +59,6 @@ from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
 
-NS_PER_MS = 1_000_000
 ENTROPY_BITS = 64
 
 
@@ -66,14 +67,6 @@ class Faces(Protocol):
 
     async def stop(self, grace_s: float) -> None:
         """No new connection; streams are said goodbye to; what is under way is finished."""
-
-
-def clock() -> Now:
-    return Now(wall_ms(), time.monotonic_ns() // NS_PER_MS)
-
-
-def wall_ms() -> int:
-    return time.time_ns() // NS_PER_MS
 
 
 def first_start(settings: Settings) -> FirstStart:
@@ -148,8 +141,9 @@ def open_node(
     """Raises `CannotStart`."""
     check_advertised(settings)
     directory = open_data(settings)
+    measures = Measures()
     try:
-        machine = _open_machine(directory, is_process)
+        machine = _open_machine(directory, measures.verify, is_process)
         try:
             _check_erasable(settings, machine)
         except BaseException:
@@ -160,7 +154,6 @@ def open_node(
         raise
     passing("start.store")
     writer: Writer = ThreadWriter(loop) if settings.store.writer == "thread" else InlineWriter(loop)
-    measures = Measures()
     inbox = Inbox()
     turns = Turns(machine, writer, inbox, Outlets(), measures, log)
     network = Network(inbox, clock, log, directory.path / PEERS_FILE)
@@ -175,6 +168,7 @@ def open_node(
         Soundness.of(directory.path, wall_ms),
         time.monotonic,
         network,
+        _consumers(directory, log),
     )
     stopping = asyncio.Event()
     administration = _administration(settings, directory, ledger, log)
@@ -182,6 +176,13 @@ def open_node(
     _connect(node)
     turns.wake()
     return node
+
+
+def _consumers(directory: DataDirectory, log: Log) -> KeptConsumers:
+    found = KeptConsumers.of(directory.path, wall_ms)
+    if found.unreadable:
+        log.error("consumers that cannot be read are left alone", files=found.unreadable)
+    return found
 
 
 def _administration(
@@ -248,13 +249,14 @@ def open_store_of(directory: DataDirectory) -> Store:
     return store
 
 
-def _open_machine(directory: DataDirectory, is_process: bool) -> Machine:
+def _open_machine(directory: DataDirectory, verify: Verifier, is_process: bool) -> Machine:
     surroundings = Surroundings(
         directory.key,
         directory.genesis,
         _opener(directory, notes_crashes=is_process),
         clock,
         lambda: secrets.randbits(ENTROPY_BITS),
+        verify,
     )
     with _explained():
         machine = Machine.open(surroundings)

@@ -205,7 +205,12 @@ class Turns:
         read = sum(isinstance(item, EventRead) for item in news)
         self.measures.events_read += read
         self.measures.events_stored += len(news) - read
+        me = self.machine.surroundings.key.node_id
         for effect in effects.durable:
+            if isinstance(effect, StoreEvent):
+                self.measures.signatures_made += effect.event.header.author == me
+            elif isinstance(effect, StoreInv):
+                self.measures.signatures_made += effect.inv.signer == me
             if isinstance(effect, StoreEpoch):
                 passing("checkpoint.opened")
                 self.measures.checkpoints += 1

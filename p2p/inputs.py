@@ -73,12 +73,14 @@ class SeedGiven:
 
 @dataclass(frozen=True, slots=True)
 class QueryAsked:
-    """Ask the members; the outcome is told by `QueryEnded` under the same ticket."""
+    """Ask the members, or `of` them that one other; the outcome is told by `QueryEnded` under the
+    same ticket."""
 
     ticket: int
     question: str
     argument: bytes
     timeout_ms: int
+    of: NodeId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,8 @@ class Peers:
         """The members of this moment count, also if the roster changes while they answer."""
         desk, now_ms = self._desk, now.monotonic_ms
         assert not desk.queries.has(item.ticket), "a ticket names one query"
-        tally = Tally(desk.book.members)
+        assert item.of != desk.me, "what it knows itself it asks nobody"
+        tally = Tally(desk.book.members if item.of is None else (item.of,))
         end_ms = now_ms + min(item.timeout_ms, limits.QUESTION_AGE_MS)
         if len(desk.queries) >= limits.QUERIES_OPEN_MAX:
             desk.outbox.tell(QueryEnded(item.ticket, Verdict.TIMEOUT, None, (), 0))
@@ -175,10 +176,10 @@ class Peers:
         again_ms = now_ms + limits.QUERY_AGAIN_MS
         asked = Asked(item.ticket, item.question, item.argument, tally, end_ms, again_ms)
         body = Query(item.question, item.argument)
-        message = desk.voice.say(body, now, None, limits.HOPS_MAX)
+        message = desk.voice.say(body, now, item.of, limits.HOPS_MAX)
         desk.queries.open(asked, GossipId(message.id))
         desk.spread(message)
-        if desk.book.is_member:
+        if desk.book.is_member and item.of is None:
             ticket = desk.questions.ask(desk.me, GossipId(message.id), now_ms)
             desk.outbox.tell(Question(ticket, desk.me, item.question, item.argument))
 

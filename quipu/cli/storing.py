@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from quipu.cli.admin_socket import LOOK_INTERVAL_S, running_node
 from quipu.cli.progress import Bar
 from quipu.cli.remote import Output, Remote, fail
+from quipu.node.clock import wall_ms
 from quipu.node.data_directory import STORE_FOLDER, open_directory
 from quipu.node.doctor import holder_of
 from quipu.node.exits import Exit
 from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow, key_rows
-from quipu.node.program import wall_ms
 from quipu.node.restoring import restore as restore_store
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness

@@ -158,8 +158,11 @@ class Devnet:
 
     def _spawn(self, node: NodePlan, environment: Mapping[str, str]) -> Running:
         arguments = ["run", "--json", "--data-dir", str(self.data_of(node)), "--name", node.name]
-        for name, port in (("p2p", node.p2p_port), ("api", node.api_port), ("ops", node.ops_port)):
+        listen = node.listen_port or node.p2p_port
+        for name, port in (("p2p", listen), ("api", node.api_port), ("ops", node.ops_port)):
             arguments += [f"--{name}-listen", f"{HOST}:{port}"]
+        if node.listen_port is not None:
+            arguments += ["--set", f"p2p.advertise={HOST}:{node.p2p_port}"]
         for setting in self.plan.settings:
             arguments += ["--set", setting]
         blocked = str(folder_of(self.folder, node) / BLOCKED_FILE)

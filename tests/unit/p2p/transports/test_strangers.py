@@ -37,6 +37,7 @@ def test_garbage_disturbs_nobody() -> None:
             raw.close()
         await until(lambda: zmq_of(n2).connections == 0)
         assert {f.content for f in n2.frames} == {b"n1"}
+        await until(lambda: zmq_of(n2).faults == {Fault.WORDLESS: 4})
 
     on_stage(case)
 
