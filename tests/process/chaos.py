@@ -235,17 +235,25 @@ class Chaos:
     ) -> None:
         """To the end of that direction; then the other one ends too."""
         queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(CHUNKS_MAX)
-        writing = asyncio.ensure_future(self._write(queue, writer, way))
-        due_s = 0.0
-        try:
+
+        async def read() -> None:
+            due_s = 0.0
             while chunk := await reader.read(CHUNK_BYTES):
                 note(chunk)
                 due_s = way.due_s(self._loop.time(), due_s, len(chunk))
                 await queue.put((due_s, chunk))
             await queue.put((due_s, b""))
-            await writing
+
+        tasks = [
+            asyncio.ensure_future(read()),
+            asyncio.ensure_future(self._write(queue, writer, way)),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            writing.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             writer.transport.abort()
 
     async def _write(
