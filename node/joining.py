@@ -77,13 +77,15 @@ def _listen(settings: Settings, directory: DataDirectory, network: Network) -> T
 
 
 def _beacon(settings: Settings, network: Network) -> BeaconSocket | None:
-    """By the interface that peers are heard on, where that is one."""
-    group, listen_on = settings.p2p.beacon, settings.p2p.listen.host
+    """By the interface of the address that others dial, where it is one of this machine."""
+    group = settings.p2p.beacon
     if group is None:
         return None
-    interface = listen_on if "." in listen_on else ANY_INTERFACE
+    dialled = (settings.p2p.advertise or settings.p2p.listen).host
     try:
-        return BeaconSocket(Endpoint(*group), interface, network.hear_beacon)
+        with suppress(CannotBeacon):
+            return BeaconSocket(Endpoint(*group), dialled, network.hear_beacon)
+        return BeaconSocket(Endpoint(*group), ANY_INTERFACE, network.hear_beacon)
     except CannotBeacon as error:
         raise BadSetting(
             f"p2p.beacon: {error}",

@@ -70,18 +70,19 @@ class Guests:
 
     def _serve(self, greeting: Greeting, now: Now) -> None:
         desk, guest, endpoint = self._desk, greeting.peer, greeting.endpoint.endpoint
-        self._until_ms[guest] = now.monotonic_ms + limits.GUEST_TIME_MS
         link = desk.links.by_peer.get(guest)
         if link is None:
             self._served[guest] = greeting
             desk.outbox.tell(OpenLink(guest, endpoint))
+        elif link.way is Way.OPEN:
+            desk.outbox.add(guest, self._genesis(guest, now))
+            desk.outbox.tell(GuestServed(guest, endpoint))
+        else:  # a founder of this very cluster, dialled anyway: it greets again in a second
+            if link.way is Way.IDLE:
+                desk.links.dialled(link, endpoint, now.monotonic_ms)
+                desk.outbox.tell(OpenLink(guest, endpoint))
             return
-        # A founder of this very cluster is dialled anyway: its genesis follows the HELLO there.
-        desk.outbox.add(guest, self._genesis(guest, now))
-        desk.outbox.tell(GuestServed(guest, endpoint))
-        if link.way is Way.IDLE:
-            desk.links.dialled(link, endpoint, now.monotonic_ms)
-            desk.outbox.tell(OpenLink(guest, endpoint))
+        self._until_ms[guest] = now.monotonic_ms + limits.GUEST_TIME_MS
 
     def _genesis(self, guest: NodeId, now: Now) -> bytes:
         return self._desk.voice.genesis(self._desk.config.genesis, guest, now)

@@ -153,9 +153,13 @@ def test_a_founder_gets_it_on_the_link_it_has() -> None:
     n2 = guest_of(bench, "n2")
     effects = bench.step(n2.hello())  # nobody has told where n2 is, but n2 itself
     assert of(effects, fx.OpenLink) == [fx.OpenLink(n2.id, endpoint_of("n2"))]
+    assert of(bench.step(n2.hello(again=True), after_ms=100), fx.OpenLink) == []
     effects = bench.step(ins.LinkOpened(n2.id))
     assert n2.commands(effects)[0] is Hello
+    assert n2.told(effects, Kind.GENESIS) == []
+    effects = bench.step(n2.hello(again=True), after_ms=1_000)
     assert [m.body for m in n2.told(effects, Kind.GENESIS)] == [GENESIS]
+    assert n2.told(bench.step(n2.hello(again=True), after_ms=1_000), Kind.GENESIS) == []
     effects = bench.run(limits.GUEST_TIME_MS + 500)
     assert of(effects, fx.CloseLink) == []
     assert [m.body for m in n2.told(bench.step(n2.hello()), Kind.GENESIS)] == [GENESIS]
