@@ -252,7 +252,7 @@ async def test_a_disk_that_fails_keeps_the_report_before(
     async with operated(tmp_path) as (operator, api):
         assert (await operator.ask("PUT", LAST, b'{"a": 1}')).status == 204
         with monkeypatch.context() as patch:
-            patch.setattr("quipu.node.report.os.fsync", fail)
+            patch.setattr("quipu.node.whole_file.os.fsync", fail)
             told = await operator.ask("PUT", LAST, b'{"a": 2}')
         assert (told.status, told.code) == (status, code)
         assert (await api.get(LAST)).body == b'{"a": 1}'
