@@ -11,6 +11,7 @@ from bench.clusters import NodeCluster, cpu_s, node_cluster
 from bench.figures import note_figure
 from quipu.p2p.transports.inbound import FRAME_WIRE_BYTES
 
+SYNC_PERIODS_S = 4.0  # two SyncEvents to each peer
 POSTS = Case("growth", "POSTs to read", 64, 1, [requests.post("growth", ENTRY_BYTES, READ)])
 
 
@@ -44,7 +45,7 @@ def measure(folder: Path, count: int, plan: Plan) -> Growth:
         measured = Measured(POSTS, cluster)
         measured.round(plan)  # so that nothing is new to it
         cluster.disagreement()
-        idle_bytes_s, idle_cpu = _idle(cluster, count, plan.seconds)
+        idle_bytes_s, idle_cpu = _idle(cluster, count, max(plan.seconds, SYNC_PERIODS_S))
         busy = measured.round(plan)
         return Growth(count, idle_bytes_s, idle_cpu, busy, measured.missing())
 
