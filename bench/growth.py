@@ -40,12 +40,12 @@ class Growth:
         note_figure(command, f"{name}: CPU us an entry", self.busy.cpu_us)
 
 
-def measure(folder: Path, count: int, plan: Plan) -> Growth:
+def measure(folder: Path, count: int, plan: Plan, idle_s: float = SYNC_PERIODS_S) -> Growth:
     with node_cluster(folder, count) as cluster:
         measured = Measured(POSTS, cluster)
         measured.round(plan)  # so that nothing is new to it
         cluster.disagreement()
-        idle_bytes_s, idle_cpu = _idle(cluster, count, max(plan.seconds, SYNC_PERIODS_S))
+        idle_bytes_s, idle_cpu = _idle(cluster, count, idle_s)
         busy = measured.round(plan)
         return Growth(count, idle_bytes_s, idle_cpu, busy, measured.missing())
 
