@@ -26,7 +26,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
-	replay kill-test fuzz ablation bench-core bench-node bench-cluster \
+	replay kill-test fault-test fuzz ablation bench-core bench-node bench-cluster \
 	reference figures clean
 
 help: ## list the targets
@@ -87,6 +87,9 @@ ablation: install ## take each safeguard out and see that the simulator notices
 
 kill-test: install ## KILLS=2000: nodes under load, killed at every place; nothing may be lost
 	@$(BIN)/python -m tests.process --kills $(KILLS)
+
+fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every kind
+	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

@@ -25,13 +25,17 @@ class Code(StrEnum):
     EVENT_NOT_FOUND = "event-not-found"
     OPERATION_NOT_FOUND = "operation-not-found"
     REPORT_NOT_FOUND = "report-not-found"
+    CONSUMER_NOT_FOUND = "consumer-not-found"
+    PEER_NOT_FOUND = "peer-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
     NOT_READ = "not-read"
     KEY_IN_FLIGHT = "key-in-flight"
     OPERATION_RUNNING = "operation-running"
+    CONSUMER_LIMIT = "consumer-limit"
     CURSOR_GONE = "cursor-gone"
+    CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
     KEY_REUSED = "key-reused"
@@ -44,6 +48,7 @@ class Code(StrEnum):
     NOT_A_MEMBER = "not-a-member"
     DRAINING = "draining"
     OUTCOME_UNKNOWN = "outcome-unknown"
+    PEER_SILENT = "peer-silent"
     STORAGE_FULL = "storage-full"
     STORAGE_FAILED = "storage-failed"
 
@@ -171,6 +176,20 @@ KINDS: dict[Code, Kind] = {
         "Nobody has published a report about the consistency of the cluster to this node.",
         "PUT /v1/reports/last publishes one.",
     ),
+    Code.CONSUMER_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such consumer",
+        "No consumer of that name is kept here for this caller: never was, or its ttl is over.",
+        "A consumer is kept by the one node that it was put to. PUT makes a new one.",
+    ),
+    Code.PEER_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such member",
+        "No member of the newest epoch has that number, node id or name.",
+        "GET /v1/cluster/members lists the members.",
+    ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
         False,
@@ -213,12 +232,26 @@ KINDS: dict[Code, Kind] = {
         "The node does one piece of long work of a kind at a time.",
         "`detail` names it: wait for its end, or cancel it with DELETE.",
     ),
+    Code.CONSUMER_LIMIT: Kind(
+        409,
+        False,
+        "No more consumers are kept",
+        "The node keeps as many named cursors as it takes.",
+        "Delete one with DELETE /v1/consumers/{name}, or wait for the end of a ttl.",
+    ),
     Code.CURSOR_GONE: Kind(
         410,
         False,
         "The cursor leads to what this node does not have",
         "The node was set back, restored or pruned since it gave that cursor.",
         "Go on from `oldest`, and treat what lies between as a gap; another node may hold it.",
+    ),
+    Code.CONSUMER_CHANGED: Kind(
+        412,
+        False,
+        "The consumer is not as you believe",
+        "Somebody else has put or deleted it since, or its ttl is over.",
+        "Two processes must not use one consumer: look with GET, and go on from what is there.",
     ),
     Code.TOO_LARGE: Kind(
         413,
@@ -305,6 +338,13 @@ KINDS: dict[Code, Kind] = {
         "It may be stored or not",
         "The disk failed at the last word of a commit: only a restart of the node tells.",
         "Do not submit again blindly: ask for `entry_id`, or for the idempotency key, later.",
+    ),
+    Code.PEER_SILENT: Kind(
+        504,
+        True,
+        "The member did not answer",
+        "This node has asked the other one, and no answer that it can read has come in time.",
+        "GET /v1/cluster/members says whether it is linked; ask again, or with a longer timeout.",
     ),
     Code.STORAGE_FULL: Kind(
         507,

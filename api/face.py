@@ -55,7 +55,6 @@ class Face:
     administration: Administration | None = None
     tallies: StreamTallies = field(default_factory=StreamTallies)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
-    streams_open: int = 0
     under_way: int = 0
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _start: str = field(default_factory=lambda: secrets.token_hex(4))

@@ -214,14 +214,16 @@ class Feed:
 
     async def _room(self, size: int) -> AbstractContextManager[None]:
         """Room in the node. Where it is full nothing more is read: the producer waits."""
+        is_again = False
         while True:
             try:
-                room = self.call.ledger.admit(size)
+                room = self.call.ledger.admit(size, is_again)
                 room.__enter__()
                 return room
             except Backlogged:
                 raise
             except Overloaded:
+                is_again = True
                 await asyncio.sleep(limits.INGEST_ROOM_S)
 
     # --- storing ----------------------------------------------------------------------------------
@@ -264,7 +266,9 @@ class Feed:
     async def _states(self, events: Mapping[EventId, bool]) -> dict[EventId, State]:
         """Of each event; those that were there before are further than stored, perhaps."""
         if self.terms.wanted == "read":
-            reached = await asyncio.gather(*map(self._reached, events))
+            timeout_ms = self.terms.timeout_ms
+            waits = (reached_state(self.call, event, timeout_ms) for event in events)
+            reached = await asyncio.gather(*waits)
             return dict(zip(events, reached, strict=True))
         return {event: self._now(event) if old else "stored" for event, old in events.items()}
 
@@ -272,11 +276,6 @@ class Feed:
         with suppress(*FAULTS):
             status = self.call.ledger.status(event)
             return "stored" if status is None else state(status)
-        return "stored"
-
-    async def _reached(self, event: EventId) -> State:
-        with suppress(*FAULTS):  # too many wait already, or a read fails: it is stored all the same
-            return await reached_state(self.call, event, self.terms.timeout_ms)
         return "stored"
 
     # --- speaking ---------------------------------------------------------------------------------

@@ -61,6 +61,9 @@ STREAM_QUEUE_ITEMS = 256  # what one reader may lag behind before it reads from 
 STREAM_WRITE_BYTES = 256 * KIB  # unsent bytes of one reader before it is left behind
 STREAMS_MAX = 256  # readers of streams at one time
 
+# --- consumers ------------------------------------------------------------------------------------
+CONSUMER_TTL_MS_MAX = 30 * 86_400_000  # a month: what is forgotten must not hold back for ever
+
 # --- tokens ---------------------------------------------------------------------------------------
 TOKEN_SECRET_BYTES = 32  # random bits of a token, 256 of them
 TOKENS_MAX = 10_000  # tokens in one file

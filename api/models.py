@@ -348,6 +348,52 @@ class QueryResult(msgspec.Struct, frozen=True):
     answers: list[QueryAnswer]
 
 
+class BranchSide(msgspec.Struct, frozen=True):
+    """How far a node holds a branch of a cord, and how much of it is final."""
+
+    held_seq: U64Text
+    held_id: Hex32
+    read_seq: U64Text
+
+
+class DiffRow(msgspec.Struct, frozen=True):
+    """A cord that the two hold differently; an empty list: nothing of it."""
+
+    author: MemberRef
+    journal: U64Text
+    here: list[BranchSide]
+    there: list[BranchSide]
+
+
+class FrontierDiff(msgspec.Struct, frozen=True):
+    """`items` is empty where both hold the same. Cords of journals before `from_journal` were not
+    compared; 0: all were."""
+
+    peer: MemberRef
+    from_journal: U64Text
+    items: list[DiffRow]
+
+
+# --- consumers ------------------------------------------------------------------------------------
+class ConsumerBody(msgspec.Struct, frozen=True):
+    """A named cursor. `owner` is the name of the token that made it; `etag` changes at each PUT."""
+
+    name: str
+    cursor: str
+    stream: str | None
+    ttl: str
+    owner: str | None
+    stored: Time
+    expires: Time
+    etag: str
+
+
+class ConsumerList(msgspec.Struct, frozen=True):
+    """Named cursors, by name."""
+
+    items: list[ConsumerBody]
+
+
 # --- admin ----------------------------------------------------------------------------------------
 class BackupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the copy goes: a name in `backups/` of the data directory; over the admin socket also

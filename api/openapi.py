@@ -8,6 +8,7 @@ import msgspec
 from quipu import __version__
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import KINDS, Code
+from quipu.api.parameters import HEADERS, PLACES, meaning_of
 from quipu.api.problems import CONTENT_TYPE, ProblemBody
 
 REF = "#/components/schemas/{name}"
@@ -15,34 +16,6 @@ PROBLEM = {"$ref": REF.format(name="ProblemBody")}
 ANY_CODES = (Code.BAD_REQUEST, Code.NOT_ACCEPTABLE, Code.INTERNAL, Code.STORAGE_FAILED)
 TOKEN_CODES = (Code.UNAUTHENTICATED, Code.FORBIDDEN)
 QUERY_CODES = (Code.INVALID_PARAMETER, Code.UNKNOWN_PARAMETER)
-PATTERNS = {
-    "/v1/entries/{id}": "^[0-9a-f]{64}:[0-9]{1,5}$",
-    "/v1/events/{id}": "^[0-9a-f]{64}$",
-    "/problems/{code}": "^[a-z-]+$",
-    "/v1/admin/operations/{id}": "^[0-9a-f]{16}$",
-}
-DESCRIBED = {
-    "wait": "How long to wait, or for which state: a duration such as 30s, at most 120s.",
-    "timeout": "How long to wait for the state: a duration such as 500ms or 30s, at most 120s.",
-    "after": "Go on after this cursor.",
-    "since": "Not before this time (RFC 3339).",
-    "until": "Before this time (RFC 3339).",
-    "order": "asc or desc.",
-    "state": "read, or stored: held and not final yet.",
-    "from": "now, start, or a cursor.",
-    "events": "Of entries, status, members, with commas; members needs cluster:read.",
-    "signatures": "Check every signature, too.",
-    "for": "write: it takes entries; read: finality is possible; store: nothing wrong was found.",
-    "verbose": "Show also what holds.",
-    "content_type": "Of the entries that name none.",
-    "author": "Node id, number or name of the member that wrote it.",
-}
-HEADERS = {
-    "submit": ("Idempotency-Key",),
-    "validate": ("Idempotency-Key",),
-    "get": ("If-None-Match",),
-    "follow": ("Last-Event-ID",),
-}
 
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
@@ -97,7 +70,7 @@ def _schema(model: Any) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    parameters = _path_parameters(endpoint) + query_parameters(endpoint) + _headers(endpoint)
+    parameters = [*path_parameters(endpoint), *query_parameters(endpoint), *_headers(endpoint)]
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
@@ -114,26 +87,37 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     return operation
 
 
-def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+def path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     if "{" not in endpoint.path:
         return []
     name = endpoint.path.partition("{")[2].partition("}")[0]
-    start = endpoint.path.partition("}")[0] + "}"
-    schema = {"type": "string", "pattern": PATTERNS[start]}
-    return [{"name": name, "in": "path", "required": True, "schema": schema}]
+    place = PLACES[endpoint.path.partition("}")[0] + "}"]
+    schema = {"type": "string", "pattern": place.pattern}
+    return [_parameter(name, "path", schema, place.meaning)]
 
 
 def query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     if endpoint.query is None:
         return []
     _, components = msgspec.json.schema_components([endpoint.query], ref_template=REF)
-    found = []
-    for name, schema in components[endpoint.query.__name__]["properties"].items():
-        parameter = {"name": name, "in": "query", "required": False, "schema": _given(schema)}
-        if name in DESCRIBED:
-            parameter["description"] = DESCRIBED[name]
-        found.append(parameter)
-    return found
+    given = components[endpoint.query.__name__]
+    required = given.get("required", ())
+    return [
+        _parameter(name, "query", _given(schema), meaning_of(endpoint.name, name), name in required)
+        for name, schema in given["properties"].items()
+    ]
+
+
+def _parameter(
+    name: str, place: str, schema: dict[str, Any], meaning: str, required: bool = False
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": place,
+        "required": required or place == "path",
+        "description": meaning,
+        "schema": schema,
+    }
 
 
 def _given(schema: dict[str, Any]) -> dict[str, Any]:
@@ -145,8 +129,8 @@ def _given(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _headers(endpoint: Endpoint) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
-        for name in HEADERS.get(endpoint.name, ())
+        _parameter(name, "header", {"type": "string"}, meaning)
+        for name, meaning in HEADERS.get(endpoint.name, {}).items()
     ]
 
 

@@ -122,11 +122,15 @@ async def start_of(call: Call, query: ListQuery) -> Cursor:
 
 
 async def check_reach(ledger: Ledger, cursor: Cursor) -> None:
+    refuse_beyond(ledger, cursor)
+    await seek(ledger, cursor)
+
+
+def refuse_beyond(ledger: Ledger, cursor: Cursor) -> None:
     if cursor.number > ledger.feed_number + (1 if cursor.downwards else 0):
         oldest = Cursor().text(ledger.node_id)
         detail = f"it is at {cursor.number}, and the feed of this node ends at {ledger.feed_number}"
         raise Problem(Code.CURSOR_GONE, detail, oldest=oldest)
-    await seek(ledger, cursor)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

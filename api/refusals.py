@@ -13,6 +13,7 @@ from quipu.node.service import (
     OutcomeUnknown,
     Overloaded,
     StoreIsFull,
+    TooManyConsumers,
 )
 from quipu.storage.store import StoreError
 
@@ -43,6 +44,8 @@ def as_problem(error: BaseException) -> Problem | None:
             return Problem(Code.NODE_FULL, str(error), retry_after_s=max(1, ceil(seconds)))
         case Draining():
             return Problem(Code.DRAINING, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case TooManyConsumers():
+            return Problem(Code.CONSUMER_LIMIT, str(error))
         case StoreIsFull():
             return Problem(Code.STORAGE_FULL, str(error), retry_after_s=limits.RETRY_AFTER_S)
         case OutcomeUnknown(ids=ids):

@@ -89,14 +89,14 @@ async def stream(call: Call) -> Response:
     face = call.face
     if face.draining:
         raise Problem(Code.DRAINING, retry_after_s=limits.RETRY_AFTER_S)
-    if face.streams_open >= limits.STREAMS_MAX:
-        detail = f"{face.streams_open} streams are open"
+    if face.counters.streams >= limits.STREAMS_MAX:
+        detail = f"{face.counters.streams} streams are open"
         raise Problem(Code.NODE_FULL, detail, retry_after_s=limits.RETRY_AFTER_S)
-    face.streams_open += 1
+    face.counters.streams += 1
     try:
         return await _Told(call, pages, cursor, wanted, call.media_type == SSE).run()
     finally:
-        face.streams_open -= 1
+        face.counters.streams -= 1
 
 
 @dataclass(slots=True)

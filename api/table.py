@@ -1,10 +1,11 @@
 """The endpoints of the node: one table for routes, scopes and documentation."""
 
-from quipu.api import cluster, documents, events, members, ops
+from quipu.api import cluster, diff, documents, events, members, ops
 from quipu.api.admin_table import ADMIN
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
+from quipu.api.consumer_table import CONSUMERS
 from quipu.api.entry_table import READING, WRITING
 from quipu.api.models import (
     ClusterBody,
@@ -12,6 +13,7 @@ from quipu.api.models import (
     EvidenceList,
     ExplanationBody,
     Frontier,
+    FrontierDiff,
     HealthBody,
     LeafList,
     MemberList,
@@ -116,6 +118,18 @@ EVENTS = (
     ),
     Endpoint(
         "GET",
+        "/v1/dag/diff",
+        "diff",
+        "What this node and another member hold differently",
+        CLUSTER_READ,
+        diff.diff,
+        (Answer(200, "The cords that differ; in a busy cluster, some always do.", FrontierDiff),),
+        (Code.PEER_NOT_FOUND, Code.PEER_SILENT, Code.NODE_FULL, Code.DRAINING),
+        diff.DiffQuery,
+        tag="dag",
+    ),
+    Endpoint(
+        "GET",
         "/v1/node",
         "node",
         "Who this node is, and what it takes",
@@ -214,7 +228,7 @@ DOCUMENTS = (
         tag="documents",
     ),
 )
-API = WRITING + READING + EVENTS + CLUSTER + DOCUMENTS
+API = WRITING + READING + CONSUMERS + EVENTS + CLUSTER + DOCUMENTS
 
 _HEALTH = (
     Answer(200, "All of it holds.", HealthBody),

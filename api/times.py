@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 HLC_SHIFT = 16
-_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h)\Z", re.ASCII)
-_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)\Z", re.ASCII)
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)\Z", re.ASCII
 )
@@ -52,12 +52,12 @@ def time_ms(text: str) -> int:
 def duration_ms(text: str) -> int:
     found = _DURATION.match(text)
     if found is None:
-        raise NotADuration("a number with its unit is needed: 500ms, 30s, 2m or 1h")
+        raise NotADuration("a number with its unit is needed: 500ms, 30s, 2m, 1h or 7d")
     return int(found[1]) * _UNIT_MS[found[2]]
 
 
 def duration_text(ms: int) -> str:
-    for unit in ("h", "m", "s"):
+    for unit in ("d", "h", "m", "s"):
         if ms and ms % _UNIT_MS[unit] == 0:
             return f"{ms // _UNIT_MS[unit]}{unit}"
     return f"{ms}ms"

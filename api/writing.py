@@ -1,6 +1,7 @@
 """POST /v1/entries and /v1/entries:validate."""
 
 import asyncio
+from contextlib import suppress
 
 import msgspec
 
@@ -12,6 +13,7 @@ from quipu.api.idempotency import Outcome, outcome_of
 from quipu.api.models import Receipt, State, Verdict
 from quipu.api.plain import plain_entry
 from quipu.api.problems import Problem, at
+from quipu.api.refusals import FAULTS
 from quipu.api.shaping import media_type, state
 from quipu.api.times import NotADuration, duration_ms, duration_text, hlc_text
 from quipu.api.tokens import ENTRIES_WRITE
@@ -105,16 +107,18 @@ def stored_receipt(call: Call, outcome: Outcome) -> Reply:
 
 
 async def reached_state(call: Call, event: EventId, timeout_ms: int) -> State:
-    """How far it has come when it is final, or when the time is over."""
-    ledger = call.ledger
-    status = ledger.status(event)
-    if status is not None and status.state is EventState.READ:
-        return "read"
-    seconds = timeout_ms / 1_000
-    if await call.face.unless_closing(ledger.wait_read(event, seconds), seconds):
-        return "read"
-    status = ledger.status(event)
-    return "stored" if status is None else state(status)
+    """How far it has come when it is final, or when the time is over. Where too many wait already,
+    or the disk fails under a read, it is stored all the same."""
+    ledger, seconds = call.ledger, timeout_ms / 1_000
+    with suppress(*FAULTS):
+        status = ledger.status(event)
+        if status is not None and status.state is EventState.READ:
+            return "read"
+        if await call.face.unless_closing(ledger.wait_read(event, seconds), seconds):
+            return "read"
+        status = ledger.status(event)
+        return "stored" if status is None else state(status)
+    return "stored"
 
 
 def _receipt(call: Call, outcome: Outcome, status: int, reached: State) -> Reply:

@@ -1,10 +1,8 @@
 """What an operator may ask a running node to do, beside what apps may."""
 
 import asyncio
-import errno
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,9 @@ from quipu.node.key_list import KeyRow
 from quipu.node.logs import Log
 from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations
 from quipu.node.report import read_report, write_report
-from quipu.node.service import StoreIsFull
 from quipu.node.soundness import Soundness
+from quipu.node.whole_file import disk_errors
 from quipu.storage.backup import partial_of, refuse_taken
-from quipu.storage.store import DiskFailed
 
 BACKUP_FOLDER = "backups"
 HOUR_S = 3_600
@@ -71,7 +68,7 @@ class Administration:
         return self.operations.start(OperationKind.BACKUP, work)
 
     def backup_place(self, name: str) -> Path:
-        with _disk_errors():
+        with disk_errors():
             (self.folder / BACKUP_FOLDER).mkdir(mode=0o700, exist_ok=True)
         return self.folder / BACKUP_FOLDER / name
 
@@ -89,7 +86,7 @@ class Administration:
     # --- the report -----------------------------------------------------------------------------
     async def keep_report(self, content: bytes) -> None:
         """Raises `StoreIsFull` or `DiskFailed`: then the one before is kept."""
-        with _disk_errors():
+        with disk_errors():
             await asyncio.to_thread(write_report, self.folder, content)
 
     def report(self) -> bytes | None:
@@ -116,13 +113,3 @@ class Administration:
         if self._daily is not None:
             self._daily.cancel()
         await self.operations.close()
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreIsFull("no room on the disk") from error
-        raise DiskFailed(str(error)) from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from quipu.node import failpoints, limits
+from quipu.node import clock, failpoints, limits
 from quipu.node.exits import BadSetting
 from quipu.node.settings import Address, Networks, Settings
 from quipu.p2p.transports import screen
@@ -22,7 +22,8 @@ PREFIX = "QUIPU_"
 FILE_VARIABLE = "QUIPU_CONFIG"
 # Read elsewhere, by the commands that ask a node: they are no settings of one.
 CLIENT_VARIABLES = frozenset({"QUIPU_URL", "QUIPU_OPS_URL", "QUIPU_TOKEN_FILE", "QUIPU_CA_FILE"})
-OTHER_VARIABLES = CLIENT_VARIABLES | {FILE_VARIABLE, failpoints.VARIABLE, screen.VARIABLE}
+TEST_VARIABLES = frozenset({failpoints.VARIABLE, clock.VARIABLE, screen.VARIABLE})
+OTHER_VARIABLES = CLIENT_VARIABLES | TEST_VARIABLES | {FILE_VARIABLE}
 PORT_MAX = (1 << 16) - 1
 
 

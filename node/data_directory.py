@@ -2,11 +2,12 @@
 
 node.lock   held while a process uses the directory
 node.key    the node's identity: its Ed25519 seed
-cluster.key the cluster's secret
+cluster.key the cluster's secrets, one a line: one, or up to three while they are changed
 genesis     the cluster's first document
 seeds       members to dial first, one URI a line
 peers       nodes that were met, and where
 unsigned    there while the key has signed nothing
+consumers/  named cursors, a file each
 store/      LMDB
 """
 
@@ -18,18 +19,17 @@ from pathlib import Path
 from quipu.ledger import limits as core_limits
 from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.refusals import Refused
-from quipu.ledger.signing import SEED_BYTES, KeyPair
-from quipu.node import secret_files
+from quipu.ledger.signing import KeyPair
 from quipu.node.exits import CannotStart, DirectoryTaken
 from quipu.node.founding import (
     CLUSTER_KEY_FILE,
-    CLUSTER_KEY_LABEL,
     GENESIS_FILE,
     NODE_KEY_FILE,
     UNSIGNED_FILE,
     FirstStart,
     Joining,
     make_key,
+    read_cluster_secrets,
     read_key,
 )
 from quipu.storage.environment import sync_directory
@@ -49,9 +49,14 @@ class DataDirectory:
 
     path: Path
     key: KeyPair
-    cluster_secret: bytes
+    cluster_secrets: tuple[bytes, ...]  # any of them admits
     genesis: bytes
     _lock: int
+
+    @property
+    def cluster_secret(self) -> bytes:
+        """What invitations carry."""
+        return self.cluster_secrets[0]
 
     @property
     def cluster_id(self) -> bytes:
@@ -165,7 +170,7 @@ def _open_claimed(path: Path, first: FirstStart | None, lock: int) -> DataDirect
         first.carry_out(path, make_key(path, first.seed))
     try:
         key = read_key(path)
-        secret = secret_files.read_secret(path / CLUSTER_KEY_FILE, CLUSTER_KEY_LABEL, SEED_BYTES)
+        secrets = read_cluster_secrets(path / CLUSTER_KEY_FILE)
     except FileNotFoundError as error:
         raise DirectoryTaken(
             f"{error.filename} is missing",
@@ -173,7 +178,7 @@ def _open_claimed(path: Path, first: FirstStart | None, lock: int) -> DataDirect
         ) from error
     genesis = genesis_path.read_bytes()
     _check_genesis(genesis_path, genesis, first)
-    return DataDirectory(path, key, secret, genesis, lock)
+    return DataDirectory(path, key, secrets, genesis, lock)
 
 
 def _check_genesis(path: Path, genesis: bytes, first: FirstStart | None) -> None:

@@ -38,6 +38,16 @@ class KeyExposed(CannotStart):
     code = Exit.AUTH
 
 
+class NotAdmitted(CannotStart):
+    """The cluster did not let this node in."""
+
+    code = Exit.AUTH
+
+
+class SeedUnreachable(CannotStart):
+    code = Exit.UNREACHABLE
+
+
 class BadInvitation(CannotStart):
     code = Exit.USAGE
 

@@ -4,7 +4,7 @@ While the file `unsigned` is there, the key beside it has signed nothing: its st
 without asking others what it has said. A crash at any place leaves something usable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +16,11 @@ from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import SEED_BYTES, KeyPair
 from quipu.ledger.words import NodeId
 from quipu.node import secret_files
-from quipu.node.exits import BadSetting, CannotStart
+from quipu.node.exits import BadSetting, CannotStart, KeyExposed
 from quipu.node.failpoints import passing
 from quipu.node.invitation import Invitation
 from quipu.p2p.addresses import BadUri, parse_uri, uri_of
+from quipu.p2p.limits import SECRETS_MAX
 from quipu.p2p.words import Endpoint
 
 NODE_KEY_FILE = "node.key"
@@ -111,7 +112,22 @@ class Joining:
         write_genesis(path, self.invitation.genesis)
 
 
-FirstStart = Founding | Joining
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """As `Joining`, with an invitation that is asked for: `ask` may take seconds."""
+
+    ask: Callable[[KeyPair], Invitation]
+    random: bytes
+
+    @property
+    def seed(self) -> bytes:
+        return self.random[:SEED_BYTES]
+
+    def carry_out(self, path: Path, key: KeyPair) -> None:
+        Joining(self.ask(key), self.random).carry_out(path, key)
+
+
+FirstStart = Founding | Joining | Asking
 
 
 def make_key(path: Path, seed: bytes) -> KeyPair:
@@ -126,6 +142,17 @@ def make_key(path: Path, seed: bytes) -> KeyPair:
 def read_key(path: Path) -> KeyPair:
     seed = secret_files.read_secret(path / NODE_KEY_FILE, NODE_KEY_LABEL, SEED_BYTES)
     return KeyPair.from_seed(seed)
+
+
+def read_cluster_secrets(path: Path) -> tuple[bytes, ...]:
+    """Raises `KeyExposed`, or FileNotFoundError."""
+    found = secret_files.read_secrets(path, CLUSTER_KEY_LABEL, SEED_BYTES)
+    if len(set(found)) > SECRETS_MAX or len(set(found)) < len(found):
+        raise KeyExposed(
+            f"{path} holds {len(found)} secrets, at most {SECRETS_MAX} different ones count",
+            "Leave the new one first and the old one below it.",
+        )
+    return found
 
 
 def write_seeds(path: Path, seeds: Sequence[tuple[NodeId, Endpoint]]) -> None:

@@ -44,13 +44,14 @@ class Inbox:
     _pushed_bytes: int = 0
     _last_ticket: int = 0
 
-    def admit(self, body_bytes: int) -> "Room":
+    def admit(self, body_bytes: int, is_again: bool = False) -> "Room":
         self.check()
         if (
             self.submissions_held >= limits.SUBMISSIONS_WAITING_MAX
             or self.bytes_held + body_bytes > limits.BYTES_WAITING_MAX
         ):
-            self.refused()
+            if not is_again:
+                self.refused()
             raise Overloaded(limits.RETRY_AFTER_S, "the inbox is full")
         return Room(self, body_bytes)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from quipu import __version__
 from quipu.ledger import signing
+from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import NOT_A_MEMBER, NodeId
 from quipu.node.data_directory import PEERS_FILE, DataDirectory
 from quipu.node.exits import BadSetting, PortTaken
@@ -21,13 +22,15 @@ from quipu.p2p.kept import decode_kept
 from quipu.p2p.limits import KEPT_BYTES_MAX
 from quipu.p2p.peers import Peers
 from quipu.p2p.refusals import FrameRefused
-from quipu.p2p.transport import Transport
+from quipu.p2p.transport import Hear, Transport
 from quipu.p2p.transports import screen
+from quipu.p2p.transports.beacon_socket import BeaconSocket, CannotBeacon
 from quipu.p2p.transports.refusals import AddressTaken, CannotListen
 from quipu.p2p.transports.zmq_transport import ZmqTransport
 from quipu.p2p.words import Endpoint
 
 ENTROPY_BITS = 64
+ANY_INTERFACE = "0.0.0.0"  # the system chooses one  # noqa: S104
 
 
 def join_network(
@@ -36,22 +39,25 @@ def join_network(
     """Within the running loop; answers where others reach this node. Raises `CannotStart`."""
     seeds = _seeds(settings, directory)
     transport = _listen(settings, directory, network)
-    endpoint = _advertised(settings.p2p.advertise, transport.bound)
+    endpoint = advertised(settings.p2p.advertise, transport.bound)
     epoch = view.epoch
     config = PeersConfig(
         key=directory.key,
         cluster_id=directory.cluster_id,
-        secrets=(directory.cluster_secret,),
+        secrets=directory.cluster_secrets,
         name=settings.node.name,
         version=__version__,
         endpoint=endpoint,
         node_no=epoch.numbers.get(directory.key.node_id, NOT_A_MEMBER),
         members=tuple(epoch.members.values()),
         entropy=secrets.randbits(ENTROPY_BITS),
+        genesis=directory.genesis,
+        has_beacon=settings.p2p.beacon is not None,
     )
     peers = Peers(config, _kept(directory), network.clock())
     first: list[Input] = [SeedGiven(peer, where) for peer, where in seeds]
     network.troubles.own_name, network.troubles.own_endpoint = settings.node.name, endpoint
+    network.beacon = _beacon(settings, network)
     network.run(peers, transport, first)
     return endpoint
 
@@ -61,18 +67,40 @@ def _listen(settings: Settings, directory: DataDirectory, network: Network) -> T
     file = os.environ.get(screen.VARIABLE)
     between = screen.Screen(Path(file), network.hear) if file else None
     hear = network.hear if between is None else between.hear
-    try:
-        transport = ZmqTransport(directory.key, Endpoint(*settings.p2p.listen), hear)
-    except AddressTaken as error:
-        raise PortTaken(f"p2p.listen: {error.what}", error.next_step) from error
-    except CannotListen as error:
-        raise BadSetting(f"p2p.listen: {error.what}", error.next_step) from error
+    transport = listen(settings, directory.key, hear)
     if between is None:
         return transport
     network.log.warning("peers may be blocked on purpose", by=file)
     network.screen = between
     between.over(transport)
     return between
+
+
+def _beacon(settings: Settings, network: Network) -> BeaconSocket | None:
+    """By the interface of the address that others dial, where it is one of this machine."""
+    group = settings.p2p.beacon
+    if group is None:
+        return None
+    dialled = (settings.p2p.advertise or settings.p2p.listen).host
+    try:
+        with suppress(CannotBeacon):
+            return BeaconSocket(Endpoint(*group), dialled, network.hear_beacon)
+        return BeaconSocket(Endpoint(*group), ANY_INTERFACE, network.hear_beacon)
+    except CannotBeacon as error:
+        raise BadSetting(
+            f"p2p.beacon: {error}",
+            "Name an IPv4 multicast group and a port, as 239.77.0.1:8473, or none.",
+        ) from error
+
+
+def listen(settings: Settings, key: KeyPair, hear: Hear) -> Transport:
+    """Raises `CannotStart`."""
+    try:
+        return ZmqTransport(key, Endpoint(*settings.p2p.listen), hear)
+    except AddressTaken as error:
+        raise PortTaken(f"p2p.listen: {error.what}", error.next_step) from error
+    except CannotListen as error:
+        raise BadSetting(f"p2p.listen: {error.what}", error.next_step) from error
 
 
 def check_advertised(settings: Settings) -> None:
@@ -90,7 +118,7 @@ def check_advertised(settings: Settings) -> None:
         )
 
 
-def _advertised(advertise: Address | None, bound: Endpoint) -> Endpoint:
+def advertised(advertise: Address | None, bound: Endpoint) -> Endpoint:
     """With port 0 the port that was found stands in its place."""
     if advertise is None:
         return bound

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from quipu.ledger.words import NodeId
+from quipu.node.data_directory import DataDirectory
 from quipu.node.founding import CLUSTER_KEY_FILE, GENESIS_FILE, NODE_KEY_FILE
 from quipu.node.settings import Settings
 from quipu.p2p.addresses import uri_of
@@ -28,18 +28,19 @@ class KeyRow(NamedTuple):
 
 def key_rows(
     settings: Settings,
-    node_id: NodeId,
-    secret: bytes,
-    cluster_id: bytes,
+    directory: DataDirectory,
     endpoint: Endpoint | None = None,  # of a node that runs
 ) -> list[KeyRow]:
-    folder = settings.node.data_dir.absolute()
+    folder, node_id, cluster_id = directory.path, directory.key.node_id, directory.cluster_id
     where = endpoint or Endpoint(*(settings.p2p.advertise or settings.p2p.listen))
     uri = uri_of(node_id, where) if where.port else ""
     node = _row("node", folder / NODE_KEY_FILE, _fingerprint(node_id), node_id.hex())
     rows = [
         node._replace(uri=uri),
-        _row("cluster", folder / CLUSTER_KEY_FILE, _fingerprint(FINGERPRINT_TAG + secret)),
+        *(
+            _row("cluster", folder / CLUSTER_KEY_FILE, _fingerprint(FINGERPRINT_TAG + secret))
+            for secret in directory.cluster_secrets
+        ),
         _row("genesis", folder / GENESIS_FILE, _fingerprint(cluster_id), cluster_id.hex()),
     ]
     if settings.api.tls_certificate is not None:

@@ -32,6 +32,7 @@ SUBSCRIPTION_QUEUE_MAX = 65_536  # news that one of them may ask to have kept fo
 QUERY_MS_MAX = 60_000  # as long as the peer machine keeps a question
 QUESTION_TIME_STEP_MS = 60_000  # clocks are seconds apart: a minute is the same for most
 QUESTION_TIME_DIGITS_MAX = 15  # of milliseconds: 30,000 years
+CORDS_ANSWERED_MAX = 400  # branches in one answer: about 48 KiB of the 64 that it may have
 QUERIES_MAX = 64  # questions to the cluster at a time, as many as the peer machine keeps
 TROUBLES_MAX = 1_024  # of peers that cannot be linked, as many as there are peers
 TROUBLE_DETAIL_CHARS = 128  # of what a stranger sent: enough to know it by
@@ -54,13 +55,16 @@ SCRUB_RETRY_S = 3_600.0  # after a scrub that could not be done
 SCRUB_FILE_BYTES_MAX = 64 * KIB  # the note of the last scrub
 REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every finding that people read
 
+# --- consumers -----------------------------------------------------------------------------------
+CONSUMERS_MAX = 1_000  # named cursors, of 8 KiB at most: their list is one answer
+
 # --- open files ----------------------------------------------------------------------------------
 CONNECTIONS_WAITING_MAX = 4_096  # accepted and not read, as many as the API keeps
 SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end mark
 OWN_FILES_MAX = 256  # the store, keys, logs, pipes of operations, idle OPS and admin connections
 
 # --- files ---------------------------------------------------------------------------------------
-KEY_FILE_BYTES_MAX = 256  # one line
+KEY_FILE_BYTES_MAX = 512  # three lines of 84 bytes, with room
 INVITATION_BYTES_MAX = 2 * MIB  # a genesis of 1 MiB, with room; twice that as text
 INVITATION_URIS_MAX = 32  # as many as there are members
 CONFIG_FILE_BYTES_MAX = 1 * MIB  # a page of settings, with room

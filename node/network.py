@@ -23,6 +23,7 @@ from quipu.p2p import inputs as ins
 from quipu.p2p.peers import Peers
 from quipu.p2p.queries import Verdict
 from quipu.p2p.transport import Happening, Transport
+from quipu.p2p.transports.beacon_socket import BeaconSocket
 from quipu.p2p.transports.screen import Screen
 from quipu.p2p.words import Endpoint, PeerState, PeerView
 
@@ -50,7 +51,10 @@ class Network:
     bytes_sent: int = 0
     bytes_received: int = 0
     frames_missed: int = 0
+    guests_served: int = 0
+    beacons_received: int = 0
     screen: Screen | None = None
+    beacon: BeaconSocket | None = None
     _peers: Peers | None = None
     _transport: Transport | None = None
     _inputs: list[ins.Input] = field(default_factory=list)
@@ -83,8 +87,13 @@ class Network:
             case ins.FrameDropped():
                 self.frames_dropped += 1
             case ins.LinkClosed(peer, why):
-                self.troubles.link_closed(peer, self._dialled.get(peer), why)
+                self.troubles.link_closed(peer, self._dialled.pop(peer, None), why)
         self._inputs.append(happening)
+        self._ask()
+
+    def hear_beacon(self, datagram: bytes) -> None:
+        self.beacons_received += 1
+        self._inputs.append(ins.BeaconHeard(datagram))
         self._ask()
 
     # --- from above -----------------------------------------------------------------------------
@@ -121,7 +130,9 @@ class Network:
         found = {} if self._transport is None else self._transport.faults
         return {str(fault): count for fault, count in found.items()}
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> fx.QueryEnded:
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None
+    ) -> fx.QueryEnded:
         if len(self._queries) >= limits.QUERIES_MAX:
             raise Overloaded(limits.RETRY_AFTER_S, "too many queries are under way")
         if self._peers is None:
@@ -131,7 +142,7 @@ class Network:
         result: asyncio.Future[fx.QueryEnded] = asyncio.get_running_loop().create_future()
         self._queries[ticket] = result
         timeout_ms = int(timeout_s * MS_PER_S)
-        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms))
+        self._inputs.append(ins.QueryAsked(ticket, question, argument, timeout_ms, of))
         self._ask()
         try:
             return await result
@@ -150,6 +161,8 @@ class Network:
         for waiting in self._queries.values():
             if not waiting.done():
                 waiting.set_exception(Draining("the node is stopping"))
+        if self.beacon is not None:
+            self.beacon.close()
         transport, self._transport = self._transport, None
         await transport.stop()
         if self._keeping is not None:
@@ -162,6 +175,8 @@ class Network:
             "peer_frames_received_total": self.frames_received,
             "peer_frames_dropped_total": self.frames_dropped,
             "peer_frames_missed_total": self.frames_missed,
+            "peer_guests_served_total": self.guests_served,
+            "peer_beacons_received_total": self.beacons_received,
             "peer_sent_bytes_total": self.bytes_sent,
             "peer_received_bytes_total": self.bytes_received,
         }
@@ -210,7 +225,13 @@ class Network:
                 self._dialled[peer] = endpoint
                 transport.open(peer, endpoint)
             case fx.CloseLink(peer):
+                self._dialled.pop(peer, None)
                 transport.close(peer)
+            case fx.SendBeacon(datagram):
+                if self.beacon is not None:
+                    self.beacon.send(datagram)
+            case fx.ShutLink(link):
+                transport.shut(link)
             case fx.PeerUp(peer):
                 self.up[peer] = None
                 self.troubles.up(peer, self.views())
@@ -238,6 +259,9 @@ class Network:
                     waiting.set_result(effect)
             case fx.FramesMissed(frames=frames):
                 self.frames_missed += frames
+            case fx.GuestServed(guest, endpoint):
+                self.guests_served += 1
+                self.log.info("guest served", peer=guest.hex()[:16], at=str(endpoint))
             case fx.KeepPeers(data):
                 self._keep(data)
             case fx.Refusal(peer, cause, detail):

@@ -11,12 +11,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from quipu.ledger.signing import Verifier
-from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.administration import HOUR_S, Administration
+from quipu.node.clock import clock, wall_ms
+from quipu.node.consumers import KeptConsumers
 from quipu.node.data_directory import (
     PEERS_FILE,
     DataDirectory,
@@ -26,11 +28,13 @@ from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.founding import (
     RANDOM_BYTES,
+    Asking,
     FirstStart,
     Founding,
     Joining,
     parse_founder,
 )
+from quipu.node.guest import guest_of
 from quipu.node.inbox import Inbox
 from quipu.node.invitation import read_invitation
 from quipu.node.joining import check_advertised, join_network
@@ -48,13 +52,13 @@ from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Outlets, Turns
 from quipu.node.writer import InlineWriter, ThreadWriter, Writer
+from quipu.p2p.addresses import SCHEME
 from quipu.p2p.effects import StateChanged
 from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
 from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
 
-NS_PER_MS = 1_000_000
 ENTROPY_BITS = 64
 
 
@@ -65,19 +69,13 @@ class Faces(Protocol):
         """No new connection; streams are said goodbye to; what is under way is finished."""
 
 
-def clock() -> Now:
-    return Now(wall_ms(), time.monotonic_ns() // NS_PER_MS)
-
-
-def wall_ms() -> int:
-    return time.time_ns() // NS_PER_MS
-
-
 def first_start(settings: Settings) -> FirstStart:
     """What a directory without a node becomes. Raises `CannotStart`."""
     given, random = settings.node, secrets.token_bytes(RANDOM_BYTES)
     if given.join is not None:
-        return Joining(read_invitation(given.join), random)
+        if given.join.startswith(SCHEME):
+            return Asking(guest_of(settings), random)
+        return Joining(read_invitation(Path(given.join)), random)
     return Founding(
         given.name,
         given.cluster_name,
@@ -170,6 +168,7 @@ def open_node(
         Soundness.of(directory.path, wall_ms),
         time.monotonic,
         network,
+        _consumers(directory, log),
     )
     stopping = asyncio.Event()
     administration = _administration(settings, directory, ledger, log)
@@ -179,14 +178,18 @@ def open_node(
     return node
 
 
+def _consumers(directory: DataDirectory, log: Log) -> KeptConsumers:
+    found = KeptConsumers.of(directory.path, wall_ms)
+    if found.unreadable:
+        log.error("consumers that cannot be read are left alone", files=found.unreadable)
+    return found
+
+
 def _administration(
     settings: Settings, directory: DataDirectory, ledger: RunningLedger, log: Log
 ) -> Administration:
     def keys() -> list[KeyRow]:
-        secret = directory.cluster_secret
-        return key_rows(
-            settings, directory.key.node_id, secret, directory.cluster_id, ledger.endpoint
-        )
+        return key_rows(settings, directory, ledger.endpoint)
 
     def forget_dead_readers() -> None:
         ledger.machine.store.forget_dead_readers()  # the store may be another by then

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
+import msgspec
+
 from quipu import __version__
 from quipu.ledger.canonical import encode
 from quipu.ledger.words import Now
@@ -25,6 +27,7 @@ class Question(StrEnum):
     READ_COUNT = "read-count"
     EPOCH = "epoch"
     HEALTH = "health"
+    CORDS = "cords"
 
 
 MEANINGS = {
@@ -35,6 +38,7 @@ MEANINGS = {
     Question.READ_COUNT: "how many events are Read",
     Question.EPOCH: "number of the newest epoch, its policy and its members",
     Question.HEALTH: "ok, or the names of the checks that fail",
+    Question.CORDS: "how far it holds each cord, as JSON; the newest journals first, 400 at most",
 }
 
 
@@ -72,6 +76,8 @@ class Answers:
                     for number, node_id in sorted(ledger.epoch.members.items())
                 )
                 return f"{ledger.epoch.number} {ledger.epoch.policy} {members}"
+            case Question.CORDS:
+                return msgspec.json.encode(cords_of(ledger)).decode()
             case Question.HEALTH:
                 health = ledger.health()
                 checks = health.live + health.ready + health.read
@@ -87,6 +93,36 @@ class Answers:
             return BAD_ARGUMENT
         wall_ms = self.clock().wall_ms
         return str(wall_ms - wall_ms % step_ms)
+
+
+class CordRow(msgspec.Struct, array_like=True, frozen=True, order=True):
+    """One branch of one cord. Its bytes up to `read_seq` are Read."""
+
+    author_no: int
+    journal: int
+    held_seq: int
+    held_id: str
+    read_seq: int
+
+
+class Cords(msgspec.Struct, frozen=True):
+    """`from_journal`: cords of older journals are left out; 0: none is."""
+
+    from_journal: int
+    rows: list[CordRow]
+
+
+def cords_of(ledger: Ledger) -> Cords:
+    held = [
+        CordRow(row.author_no, row.journal, row.held_seq, row.held_id.hex(), row.read_seq)
+        for row in ledger.frontier()
+    ]
+    held.sort(key=lambda row: (-row.journal, row))
+    most = limits.CORDS_ANSWERED_MAX
+    if len(held) <= most:
+        return Cords(0, held)
+    start = held[most].journal + 1  # of a journal all cords or none
+    return Cords(start, [row for row in held[:most] if row.journal >= start])
 
 
 def model_digest(ledger: Ledger) -> str:

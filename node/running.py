@@ -12,6 +12,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import EventId, Journal, NodeId, NodeNo
 from quipu.node import limits
+from quipu.node.consumers import KeptConsumers
 from quipu.node.explain import Witness
 from quipu.node.inbox import Inbox
 from quipu.node.machine import Machine
@@ -59,6 +60,7 @@ class RunningLedger:
     soundness: Soundness
     monotonic_s: Callable[[], float]
     network: Network
+    consumers: KeptConsumers
     endpoint: Endpoint | None = None  # where peers reach this node
     _waiting: dict[EventId, list[asyncio.Future[bool]]] = field(default_factory=dict)
     _waiting_count: int = 0
@@ -95,8 +97,8 @@ class RunningLedger:
         )
 
     # --- writing --------------------------------------------------------------------------------
-    def admit(self, body_bytes: int) -> AbstractContextManager[None]:
-        return self.inbox.admit(body_bytes)
+    def admit(self, body_bytes: int, is_again: bool = False) -> AbstractContextManager[None]:
+        return self.inbox.admit(body_bytes, is_again)
 
     def submit(self, entries: Sequence[bytes]) -> asyncio.Future[Stored]:
         try:
@@ -233,8 +235,10 @@ class RunningLedger:
     def peers(self) -> tuple[PeerView, ...]:
         return self.network.views()
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
-        return await self.network.query(question, argument, timeout_s)
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
+    ) -> QueryEnded:
+        return await self.network.query(question, argument, timeout_s, of)
 
     def _live_members(self) -> list[NodeId]:
         """This node among them where it is one."""
@@ -326,6 +330,7 @@ class RunningLedger:
                 "submissions_waiting": self.inbox.submissions_held,
                 "bytes_waiting": self.inbox.bytes_held,
                 "subscriptions": len(self.newsroom.listeners),
+                "consumers": len(self.consumers.all()),
                 "store_events": stats.events,
                 "store_used_bytes": stats.used_bytes,
                 "store_file_bytes": stats.file_bytes,
@@ -338,9 +343,13 @@ class RunningLedger:
                 "commit_seconds": cumulative(measures.commit_seconds),
                 "step_seconds": cumulative(measures.step_seconds),
             },
-            refused={
-                **{str(reason): count for reason, count in measures.inputs_refused.items()},
-                **{f"peer-{cause}": count for cause, count in self.network.refused.items()},
-                **{f"link-{fault}": count for fault, count in self.network.faults.items()},
-            },
+            refused=self._refused(),
         )
+
+    def _refused(self) -> dict[str, int]:
+        measures, network = self.measures, self.network
+        return {
+            **{str(reason): count for reason, count in measures.inputs_refused.items()},
+            **{f"peer-{cause}": count for cause, count in network.refused.items()},
+            **{f"link-{fault}": count for fault, count in network.faults.items()},
+        }

@@ -1,4 +1,4 @@
-"""Files that hold a secret: one line each, 0600, written whole or not at all.
+"""Files that hold a secret: a line each, 0600, written whole or not at all.
 
 A secret is never a setting, a flag or a log line. What others may read is refused, not repaired:
 who has read it already is not known.
@@ -40,15 +40,25 @@ def write_secret(path: Path, label: str, secret: bytes) -> None:
 
 def read_secret(path: Path, label: str, size: int) -> bytes:
     """Raises `KeyExposed`, or FileNotFoundError."""
+    found = read_secrets(path, label, size)
+    if len(found) > 1:
+        raise KeyExposed(f"{path} holds {len(found)} keys", "Leave the one line that is right.")
+    return found[0]
+
+
+def read_secrets(path: Path, label: str, size: int) -> tuple[bytes, ...]:
+    """One line each, one at least. Raises `KeyExposed`, or FileNotFoundError."""
     check_private(path)
-    text = path.read_bytes()[: limits.KEY_FILE_BYTES_MAX].decode(errors="replace").strip()
-    match = re.fullmatch(rf"{re.escape(label)} ([0-9a-f]{{{2 * size}}})", text)
-    if match is None:
+    with path.open("rb") as file:
+        text = file.read(limits.KEY_FILE_BYTES_MAX + 1).decode(errors="replace").strip()
+    form = re.compile(rf"{re.escape(label)} ([0-9a-f]{{{2 * size}}})")
+    lines = [form.fullmatch(line.strip()) for line in text.splitlines()]
+    if not lines or None in lines:
         raise KeyExposed(
             f"{path} is not a {label} file",
             "Put the right file back. A node without its old key is another node.",
         )
-    return bytes.fromhex(match[1])
+    return tuple(bytes.fromhex(line[1]) for line in lines if line is not None)
 
 
 def check_private(path: Path) -> None:

@@ -5,7 +5,7 @@ has been committed: nothing that the core has decided and the disk does not hold
 Reads are short (LMDB, microseconds); none of them waits.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -71,6 +71,10 @@ class Draining(NotTaken):
 
 class StoreIsFull(NotTaken):
     """No room on the disk. Reads go on, and writes come back by themselves when there is room."""
+
+
+class TooManyConsumers(NotTaken):
+    """As many named cursors as the node keeps are there."""
 
 
 class NodeFailed(NotTaken):
@@ -270,6 +274,45 @@ class Metrics:
     refused: dict[str, int] = field(default_factory=dict)  # by reason
 
 
+# --- consumers ----------------------------------------------------------------------------------
+class ConsumerWish(msgspec.Struct, frozen=True):
+    """What a caller says of a named cursor."""
+
+    owner: str | None  # the name of its token; None: made where nobody needs one
+    cursor: str
+    stream: str | None
+    ttl_ms: int
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A named cursor, as it is kept."""
+
+    name: str
+    wish: ConsumerWish
+    stored_ms: int
+    etag: str  # another one after each change
+
+    @property
+    def expires_ms(self) -> int:
+        return self.stored_ms + self.wish.ttl_ms
+
+
+class Consumers(Protocol):
+    """The named cursors of this node. One whose time is over is not there any more."""
+
+    def find(self, name: str) -> Consumer | None: ...
+
+    def all(self) -> list[Consumer]:
+        """By name."""
+
+    async def change(
+        self, name: str, wished: Callable[[Consumer | None], ConsumerWish | None]
+    ) -> Consumer | None:
+        """Durable when it returns. `wished` is given what is kept, which nobody else changes
+        meanwhile, and says what shall be (None: nothing) or raises. Raises `TooManyConsumers`,
+        `StoreIsFull` or `DiskFailed`: then the one before is kept."""
+
+
 # --- the ledger ---------------------------------------------------------------------------------
 class Ledger(Protocol):
     @property
@@ -300,10 +343,11 @@ class Ledger(Protocol):
         """The roster of the newest epoch."""
 
     # --- writing
-    def admit(self, body_bytes: int) -> AbstractContextManager[None]:
+    def admit(self, body_bytes: int, is_again: bool = False) -> AbstractContextManager[None]:
         """Asked before a body is read: raises `Overloaded`, `Draining` or `StoreIsFull`, or holds
         room for that many bytes until the context is left:
-        `with ledger.admit(length): body = await …; stored = await ledger.submit(…)`."""
+        `with ledger.admit(length): body = await …; stored = await ledger.submit(…)`.
+        Who waits for room asks again, and is counted as refused but once."""
 
     def submit(self, entries: Sequence[bytes]) -> Awaitable[Stored]:
         """Canonical bytes of entries that become part of one event, together and in order.
@@ -369,6 +413,9 @@ class Ledger(Protocol):
 
     def convictions(self) -> tuple[Conviction, ...]: ...
 
+    @property
+    def consumers(self) -> Consumers: ...
+
     # --- peers ----------------------------------------------------------------------------------
     @property
     def endpoint(self) -> Endpoint | None:
@@ -377,8 +424,10 @@ class Ledger(Protocol):
     def peers(self) -> tuple[PeerView, ...]:
         """Every node that this one knows of, as far as it has been met."""
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
-        """Asks all members, this node among them. Raises `Overloaded`."""
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
+    ) -> QueryEnded:
+        """Asks all members, this node among them, or one other. Raises `Overloaded`."""
 
     # --- news and health
     def subscribe(self, queue_max: int = 1_024) -> Subscription: ...

@@ -58,8 +58,13 @@ class NodeSettings:
         "the others in the cluster that a first start makes: name=quipu://host:port/node-id, "
         "with commas between",
     )
-    join: Path | None = setting(
-        None, "invitation that a first start follows; a node that has its place needs it no more"
+    join: str | None = setting(
+        None,
+        "invitation file, or the quipu:// URI of a member, that a first start follows; a node "
+        "that has its place needs it no more",
+    )
+    secret_file: Path | None = setting(
+        None, "with a URI in node.join: file of the cluster's secret, as cluster.key of a member"
     )
 
 
@@ -68,6 +73,11 @@ class P2pSettings:
     listen: Address = setting(Address("127.0.0.1", 8471), "where other nodes reach this one")
     advertise: Address | None = setting(
         None, "host:port that other nodes are told to dial; none: what p2p.listen says"
+    )
+    beacon: Address | None = setting(
+        None,
+        "IPv4 multicast group:port of the local network on which members say, sealed, where they "
+        "are; none: no beacon",
     )
     peers: tuple[str, ...] = setting(
         (), "nodes to dial besides those that are known: quipu://host:port/node-id, with commas"

@@ -35,13 +35,15 @@ class PeersConfig:
 
     key: KeyPair
     cluster_id: bytes
-    secrets: tuple[bytes, ...] = field(repr=False)  # the first is sent, any is taken
+    secrets: tuple[bytes, ...] = field(repr=False)  # all are shown, one in common admits
     name: str
     version: str  # of the program, for people
     endpoint: Endpoint
     node_no: NodeNo
     members: tuple[NodeId, ...]
     entropy: int
+    genesis: bytes = b""  # what guests are given; empty: there are none
+    has_beacon: bool = False
     verify: Verifier = signing.verify
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from quipu.ledger.words import NodeId
-from quipu.p2p.words import Endpoint, PeerState, PoolName
+from quipu.p2p.words import Endpoint, LinkId, PeerState, PoolName
 
 
 # --- to the transport ---------------------------------------------------------------------------
@@ -27,6 +27,20 @@ class SendFrame:
     peer: NodeId
     head: bytes
     content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ShutLink:
+    """End the connection of an inbound link: all that this node can tell a stranger."""
+
+    link: LinkId
+
+
+@dataclass(frozen=True, slots=True)
+class SendBeacon:
+    """To the multicast group of the local network."""
+
+    datagram: bytes
 
 
 # --- to the node --------------------------------------------------------------------------------
@@ -104,6 +118,14 @@ class KeepPeers:
 
 
 @dataclass(frozen=True, slots=True)
+class GuestServed:
+    """Notice: a node that holds the secret and no genesis was sent it."""
+
+    guest: NodeId
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """Something from outside was not taken: counted under `cause`; state is unchanged."""
 
@@ -116,6 +138,8 @@ Effect = (
     OpenLink
     | CloseLink
     | SendFrame
+    | ShutLink
+    | SendBeacon
     | PeerUp
     | PeerDown
     | LedgerHeard
@@ -125,5 +149,6 @@ Effect = (
     | PoolHeard
     | FramesMissed
     | KeepPeers
+    | GuestServed
     | Refusal
 )

@@ -41,6 +41,7 @@ class Kind(IntEnum):
     VERSION_MISMATCH = 12
     POOL = 13  # something for the pool that BROADCAST names
     LEDGER = 14  # a message of the core
+    GENESIS = 15  # what a guest came for
 
 
 class Action(IntEnum):
@@ -76,6 +77,7 @@ RULES: dict[int, Rule] = {
     Kind.VERSION_MISMATCH: Rule(Action.NOTHING, False, bodies.VersionMismatch),
     Kind.POOL: Rule(Action.NOTHING, False),
     Kind.LEDGER: Rule(Action.NOTHING, False),
+    Kind.GENESIS: Rule(Action.NOTHING, False),
 }
 KIND_OF_BODY: dict[type[bodies.Body], Kind] = {
     rule.body: Kind(kind) for kind, rule in RULES.items() if rule.body is not None
@@ -208,7 +210,7 @@ def rule_of(message: Gossip) -> Rule:
 def body_of(message: Gossip) -> bodies.Body:
     """Of a kind whose body has a form."""
     kind = RULES[message.kind].body
-    assert kind is not None, "LEAVING has no body, those of POOL and LEDGER are for their users"
+    assert kind is not None, "LEAVING has no body; POOL, LEDGER, GENESIS: for their users alone"
     return bodies.decode_body(kind, message.body)
 
 

@@ -85,6 +85,8 @@ class Hearing:
             return
         if message.kind in (Kind.POOL, Kind.LEDGER):
             refuse(Cause.MALFORMED, "something for a pool without a BROADCAST")
+        if message.kind == Kind.GENESIS:
+            refuse(Cause.NOT_ASKED, "a genesis: this node has its own")
         match body_of(message):
             case Discovered() as body:
                 self._on_discovered(peer, message, body, now)

@@ -7,9 +7,11 @@ is asked: what was recorded is useless on a link that somebody else has opened.
 
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
+
+import msgspec
 
 from quipu.ledger import signing
 from quipu.ledger.limits import NAME_BYTES_MAX
@@ -24,6 +26,7 @@ from quipu.p2p.words import LinkKey, PoolName, Start
 
 PROTOCOL_MIN = 1  # the lowest protocol version that this node speaks
 PROTOCOL_MAX = 1
+NO_CLUSTER = bytes(32)  # in the HELLO of a guest: it does not know the cluster's id yet
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
@@ -119,6 +122,34 @@ def verify_hello(
     return Greeting(peer, name, start, version, protocol, endpoint, pools)
 
 
+# --- guests -------------------------------------------------------------------------------------
+def is_of_guest(hello: Hello) -> bool:
+    return ("cluster", NO_CLUSTER.hex()) in hello.headers
+
+
+def verify_guest(
+    hello: Hello, key: LinkKey, card: Card, verify: signing.Verifier = signing.verify
+) -> Greeting:
+    """As any HELLO, under the id of no cluster. Versions are left to the guest: it reads those of
+    the answer, and has somebody to tell."""
+    spoken = {"protocol-min": str(PROTOCOL_MIN), "protocol-max": str(PROTOCOL_MAX)}
+    told = replace(hello, headers=tuple((dict(hello.headers) | spoken).items()))
+    return verify_hello(told, key, _in_cluster(card, NO_CLUSTER), verify)
+
+
+def verify_host(
+    hello: Hello, key: LinkKey, card: Card, verify: signing.Verifier = signing.verify
+) -> Greeting:
+    """What a guest takes: of whatever cluster, which the endpoint in the greeting names."""
+    cluster_id = _Headers(dict(hello.headers)).octets("cluster", 32)
+    return verify_hello(hello, key, _in_cluster(card, cluster_id), verify)
+
+
+def _in_cluster(card: Card, cluster_id: bytes) -> Card:
+    return replace(card, endpoint=msgspec.structs.replace(card.endpoint, cluster_id=cluster_id))
+
+
+# ------------------------------------------------------------------------------------------------
 def _highest_common(headers: "_Headers") -> int:
     lowest, highest = headers.number("protocol-min", 255), headers.number("protocol-max", 255)
     common = min(highest, PROTOCOL_MAX)

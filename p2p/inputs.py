@@ -40,6 +40,13 @@ class FrameDropped:
     frame_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class BeaconHeard:
+    """A datagram of the multicast group, of anybody."""
+
+    datagram: bytes
+
+
 # --- from the node ------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class LedgerSpoke:
@@ -66,12 +73,14 @@ class SeedGiven:
 
 @dataclass(frozen=True, slots=True)
 class QueryAsked:
-    """Ask the members; the outcome is told by `QueryEnded` under the same ticket."""
+    """Ask the members, or `of` them that one other; the outcome is told by `QueryEnded` under the
+    same ticket."""
 
     ticket: int
     question: str
     argument: bytes
     timeout_ms: int
+    of: NodeId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,7 @@ Input = (
     | LinkOpened
     | LinkClosed
     | FrameDropped
+    | BeaconHeard
     | LedgerSpoke
     | RosterChanged
     | SeedGiven

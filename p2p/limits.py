@@ -77,6 +77,18 @@ ATTACHMENTS = 3  # members that an observer keeps links to: two may fail
 WAITING_MESSAGES_MAX = 64  # for a peer whose link is being made
 CONTENT_BYTES = MIB  # of gossip messages put into one frame; one message may be larger
 
+# --- beacon -------------------------------------------------------------------------------------
+DATAGRAM_BYTES_MAX = 1_200  # passes everywhere in one piece: IPv6 carries 1,280 and its headers
+BEACON_INTERVAL_MS = 1_000  # whoever comes is found within it; one takes 0.1 ms and 320 octets
+BEACONS_SECOND_MAX = 512  # read: 32 members, three secrets each, five times over
+BEACON_BUFFER_BYTES = 128 * KIB  # of the system, between two turns
+
+# --- guests -------------------------------------------------------------------------------------
+GUESTS_MAX = 8  # served at one time: a genesis of 1 MiB each at most, and a link
+GUEST_INTERVAL_MS = 100  # between two that begin: 10 a second, so 10 MiB a second at most
+GUEST_TIME_MS = 5_000  # of one: dialling, handshake, and a genesis over a slow line
+GUEST_WAIT_MS = 10_000  # of a guest for its answer: twice what the other side takes
+
 # --- spreading ----------------------------------------------------------------------------------
 SPREAD_ALL_MAX = 8  # members to which a message goes straight
 SPREAD_ABOVE = 3  # neighbours in larger clusters: two may fail

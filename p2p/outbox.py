@@ -36,6 +36,11 @@ class Outbox:
         head = encode_head(self._node_no, encode_command(command(link.number(now.monotonic_ms))))
         self._effects.append(SendFrame(link.peer, head, content))
 
+    def to_guest(self, guest: NodeId, command: Command, content: bytes = NOTHING) -> None:
+        """Over a link that has no state here."""
+        head = encode_head(self._node_no, encode_command(command))
+        self._effects.append(SendFrame(guest, head, content))
+
     def alive(self, link: Link, now: Now, content: bytes) -> None:
         """As `frame` with `Alive`, for nearly all frames are of this kind."""
         number = link.number(now.monotonic_ms).to_bytes(2, "big")

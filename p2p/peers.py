@@ -10,6 +10,7 @@ from quipu.ledger.words import NodeId, Now
 from quipu.p2p import inputs as ins
 from quipu.p2p import limits
 from quipu.p2p.addresses import sign_endpoint
+from quipu.p2p.beacons import Beacons
 from quipu.p2p.bodies import Answer, Discovered, HealthQuery, Query
 from quipu.p2p.book import Book
 from quipu.p2p.decen import Broadcast, Join, Leave, Ping
@@ -37,6 +38,7 @@ class Peers:
         memory, unread = _remember(kept)
         self._desk = desk = _laid(config, memory, now)
         self._sessions = Sessions(desk)
+        self._beacons = Beacons(desk, now)
         self._now = now
         self._announce_ms = now.monotonic_ms
         self._announced = 0
@@ -72,6 +74,8 @@ class Peers:
         if desk.to_join:
             desk.tell_joined(now)
         self._dial(now)
+        self._sessions.guests.watch(now)
+        self._beacons.watch(now)
         desk.outbox.flush(now)
         for link in desk.links.silent(now.monotonic_ms):
             self._sessions.beat(link, now)
@@ -87,6 +91,8 @@ class Peers:
             desk.membership.next_deadline(),
             desk.links.next_deadline(),
             desk.queries.next_deadline(),
+            self._sessions.guests.next_deadline(),
+            self._beacons.next_deadline(),
             min(desk.to_join.values(), default=None),
             self._kept_ms + limits.KEEP_INTERVAL_MS if desk.kept_changed else None,
             self._now.monotonic_ms + limits.HEARTBEAT_INTERVAL_MS if desk.links.by_peer else None,
@@ -127,6 +133,8 @@ class Peers:
                 self._sessions.closed(peer, now)
             case ins.FrameDropped():
                 pass  # its receiver sees the gap; whoever runs the transport counts it
+            case ins.BeaconHeard(datagram):
+                self._beacons.heard(datagram, now)
             case ins.RosterChanged(members):
                 self._on_roster(members)
             case ins.SeedGiven(peer, endpoint):
@@ -159,7 +167,8 @@ class Peers:
         """The members of this moment count, also if the roster changes while they answer."""
         desk, now_ms = self._desk, now.monotonic_ms
         assert not desk.queries.has(item.ticket), "a ticket names one query"
-        tally = Tally(desk.book.members)
+        assert item.of != desk.me, "what it knows itself it asks nobody"
+        tally = Tally(desk.book.members if item.of is None else (item.of,))
         end_ms = now_ms + min(item.timeout_ms, limits.QUESTION_AGE_MS)
         if len(desk.queries) >= limits.QUERIES_OPEN_MAX:
             desk.outbox.tell(QueryEnded(item.ticket, Verdict.TIMEOUT, None, (), 0))
@@ -167,10 +176,10 @@ class Peers:
         again_ms = now_ms + limits.QUERY_AGAIN_MS
         asked = Asked(item.ticket, item.question, item.argument, tally, end_ms, again_ms)
         body = Query(item.question, item.argument)
-        message = desk.voice.say(body, now, None, limits.HOPS_MAX)
+        message = desk.voice.say(body, now, item.of, limits.HOPS_MAX)
         desk.queries.open(asked, GossipId(message.id))
         desk.spread(message)
-        if desk.book.is_member:
+        if desk.book.is_member and item.of is None:
             ticket = desk.questions.ask(desk.me, GossipId(message.id), now_ms)
             desk.outbox.tell(Question(ticket, desk.me, item.question, item.argument))
 

@@ -39,7 +39,9 @@ class Cause(StrEnum):
     NOT_ASKED = "not-asked"  # answers nothing that this node asks now
     NOT_IN_POOL = "not-in-pool"  # something for a pool that this node is not in
     TOO_MANY_PEERS = "too-many-peers"
+    TOO_MANY_GUESTS = "too-many-guests"  # at one time; it greets again
     UNSUPPORTED_BY_PEER = "unsupported-by-peer"  # it did not understand what this node sent
+    FOREIGN_BEACON = "foreign-beacon"  # a datagram of the group that no secret opens
     STALE_MEMORY = "stale-memory"  # what was kept for this start cannot be read
 
 

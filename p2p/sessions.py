@@ -32,8 +32,16 @@ from quipu.p2p.gossip import (
     join_content,
     rule_of,
 )
+from quipu.p2p.guests import Guests
 from quipu.p2p.hearing import Hearing
-from quipu.p2p.hello import PROTOCOL_MAX, PROTOCOL_MIN, Greeting, build_hello, verify_hello
+from quipu.p2p.hello import (
+    PROTOCOL_MAX,
+    PROTOCOL_MIN,
+    Greeting,
+    build_hello,
+    is_of_guest,
+    verify_hello,
+)
 from quipu.p2p.inputs import FrameReceived
 from quipu.p2p.links import Link, Way
 from quipu.p2p.outbox import NOTHING
@@ -46,6 +54,7 @@ class Sessions:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._hearing = Hearing(desk)
+        self.guests = Guests(desk)
 
     def know(self, peer: NodeId) -> None:
         desk = self._desk
@@ -59,12 +68,16 @@ class Sessions:
     def opened(self, peer: NodeId, now: Now) -> None:
         desk = self._desk
         link = desk.links.by_peer.get(peer)
-        if link is None or not desk.links.opened(link, now.monotonic_ms):
+        if link is None:
+            self.guests.opened(peer, now)
+            return
+        if not desk.links.opened(link, now.monotonic_ms):
             return
         self._greet(link, now)
         desk.settle(link, now)
 
     def closed(self, peer: NodeId, now: Now) -> None:
+        self.guests.closed(peer)
         link = self._desk.links.by_peer.get(peer)
         if link is not None and self._desk.links.closed(link, now.monotonic_ms):
             self._desk.down(peer)
@@ -116,6 +129,9 @@ class Sessions:
         desk = self._desk
         if frame.content != NOTHING:
             refuse(Cause.TRAILING_BYTES, "content with HELLO")
+        if is_of_guest(hello):
+            self.guests.greeted(frame, hello, now)
+            return
         greeting = verify_hello(hello, frame.key, desk.voice.card, desk.config.verify)
         peer = greeting.peer
         link = desk.links.by_peer.get(peer)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from quipu.ledger.words import NodeId
 from quipu.p2p.inputs import FrameDropped, FrameReceived, LinkClosed, LinkOpened
-from quipu.p2p.words import Endpoint
+from quipu.p2p.words import Endpoint, LinkId
 
 Happening = FrameReceived | LinkOpened | LinkClosed | FrameDropped
 Hear = Callable[[Happening], None]
@@ -34,6 +34,9 @@ class Transport(Protocol):
         """Never waits: what finds no room is dropped and told."""
 
     def close(self, peer: NodeId) -> None: ...
+
+    def shut(self, link: LinkId) -> None:
+        """Ends the connection of an inbound link."""
 
     def pause(self) -> None:
         """Reads nothing more; senders feel it when the queues between are full."""

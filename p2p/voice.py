@@ -48,6 +48,9 @@ class Voice:
     def pool(self, data: bytes, now: Now) -> bytes:
         return encode_gossip(compose(self._origin(now), Kind.POOL, data))
 
+    def genesis(self, data: bytes, guest: NodeId, now: Now) -> bytes:
+        return encode_gossip(compose(self._origin(now), Kind.GENESIS, data, guest))
+
     def ledger(self, data: bytes, now: Now) -> bytes:
         """The same bytes go to several peers in a row, and many messages in one millisecond: what
         is alike is made once (0.5 us a message in place of 6). The link numbers them."""

@@ -11,6 +11,11 @@ MAP_GROWTH_BYTES_MAX = 64 * GIB  # it doubles up to here; 47 bits of address spa
 MAP_GROWTHS_PER_COMMIT_MAX = 16  # a batch that does not fit then is a mistake of ours
 TABLES_MAX = 32  # named tables of one environment; later parts bring their own
 
+# --- room ahead of the last page -----------------------------------------------------------------
+AHEAD_BYTES = 1 * MIB  # at a time: written with one commit in some dozens, which takes 1 ms longer
+AHEAD_BYTES_LEAST = 256 * KIB  # less than that ahead: a mebibyte more
+AHEAD_ROOM_LEAST = 64 * MIB  # on a disk that has less, every byte is for what was submitted
+
 # --- reading -------------------------------------------------------------------------------------
 EVENT_BYTES_PER_READ = 256 * KIB  # events read under one hold of the lock, a millisecond or two
 INVS_PER_READ = 64  # receipts read under one hold of the lock, 8 MiB at the very most

@@ -18,6 +18,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Saved
 from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
 from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
+from quipu.storage.ahead import Ahead
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
     ReadTxn,
@@ -93,6 +94,8 @@ class LmdbStore:
         self._closed = False
         self._lost: OutcomeUnknown | None = None
         self._crash_log: IO[bytes] | None = None
+        self._page_bytes: int = env.stat()["psize"]
+        self._ahead = Ahead(path / environment.DATA_FILE)
 
     # --- writing ----------------------------------------------------------------------------
     def commit(self, durable: Sequence[Durable]) -> None:
@@ -129,6 +132,7 @@ class LmdbStore:
                 self._lost = unknown
                 raise
         self._snapshot.renew()
+        self._ahead.make((self._env.info()["last_pgno"] + 1) * self._page_bytes)
 
     def _grow(self) -> None:
         size = self._env.info()["map_size"]
@@ -322,6 +326,7 @@ class LmdbStore:
             if self._crash_log is not None:
                 faulthandler.disable()
                 self._crash_log.close()
+            self._ahead.close()
             self._snapshot.close()
             self._env.close()
             os.close(self._owner_lock)

@@ -78,6 +78,11 @@ class Hub:
     def links_to(self, receiver: "MemoryTransport") -> int:
         return sum(link.receiver is receiver for link in self._links)
 
+    def shut(self, receiver: "MemoryTransport", name: LinkId) -> None:
+        for link in tuple(self._links):
+            if link.receiver is receiver and link.name == name:
+                link.end("the connection ended")
+
     def forget(self, link: "_Link") -> None:
         self._links.remove(link)
 
@@ -97,7 +102,7 @@ class Hub:
 class _Link:
     def __init__(self, hub: Hub, sender: "MemoryTransport", peer: NodeId, name: LinkId) -> None:
         self._hub = hub
-        self._name = name
+        self.name = name
         self._queue: deque[tuple[bytes, bytes]] = deque()
         self._queue_bytes = 0
         self._arrived = 0  # of the queue's frames, the first so many are at the receiver
@@ -138,7 +143,7 @@ class _Link:
             self._arrived -= 1
             head, content = self._queue.popleft()
             self._queue_bytes -= len(head) + len(content)
-            receiver.tell(FrameReceived(self._name, self.sender.link_key, head, content))
+            receiver.tell(FrameReceived(self.name, self.sender.link_key, head, content))
             receiver = self.receiver  # gone, if what it heard made an end
         if self.is_closing and not self._queue:
             self.end("")
@@ -196,6 +201,9 @@ class MemoryTransport:
         link = self._links.pop(peer, None)
         if link is not None:
             link.close()
+
+    def shut(self, link: LinkId) -> None:
+        self._hub.soon(lambda: self._hub.shut(self, link))
 
     def pause(self) -> None:
         self.is_paused = True

@@ -19,6 +19,14 @@ def endpoint_of(name: str, host: str = "127.0.0.1", port: int = 8471) -> SignedE
     return sign_endpoint(key_of(name), CLUSTER_ID, Endpoint(host, port), START)
 
 
+def guest_hello() -> decen.Hello:
+    """Of a node that does not know the cluster yet."""
+    key = key_of("n3")
+    signed = sign_endpoint(key, hello.NO_CLUSTER, Endpoint("127.0.0.1", 8473), START)
+    card = hello.Card(key.node_id, "n3", START, "0.1.0", signed, (SECRET,))
+    return hello.build_hello(card, key_of("n2").node_id, 0, hello.Pools((), 0))
+
+
 def card_of(name: str, *secrets: bytes) -> hello.Card:
     node_id = key_of(name).node_id
     return hello.Card(node_id, name, START, "0.1.0", endpoint_of(name), secrets or (SECRET,))
@@ -102,6 +110,7 @@ def messages() -> dict[str, gossip.Gossip]:
     found["pool"] = gossip.compose(origin(), gossip.Kind.POOL, b"something for all")
     found["ledger"] = gossip.compose(origin(), gossip.Kind.LEDGER, b"\x92\x02\xc4\x01x", N2)
     found["ledger, 300 bytes"] = gossip.compose(origin(), gossip.Kind.LEDGER, b"x" * 300, N2)
+    found["genesis"] = gossip.compose(origin(), gossip.Kind.GENESIS, b"\x97\x01", N3)
     return found
 
 

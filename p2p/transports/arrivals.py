@@ -25,6 +25,7 @@ class Fault(StrEnum):
 
     PARTS = "parts"  # not two
     HEAD_BYTES = "head-bytes"  # larger than any header
+    WORDLESS = "wordless"  # it ended by itself before it brought a frame: no node of ours
     CROWD = "crowd"  # more connections than are let in
     ENDLESS = "endless"  # more bytes than any frame has, and no frame
 
@@ -47,11 +48,15 @@ class Arrivals:
         self._faults = faults
         self._is_known = is_known
         self._living: dict[int, Connection] = {}  # by number, oldest first
+        self._unheard: Counter[int] = Counter()  # ended; a frame of them may still wait
 
     def __len__(self) -> int:
         return len(self._living)
 
     def on_event(self, event: int, number: int) -> None:
+        ended = self._living.get(number)
+        if ended is not None and ended.key is None:
+            self._unheard[number] += 1
         self._forget(number)
         if event == zmq.EVENT_ACCEPTED:
             self._welcome(number)
@@ -61,6 +66,7 @@ class Arrivals:
         known here has ended already."""
         connection = self._living.get(number)
         if connection is None:
+            self._unheard[number] -= 1
             return Connection(None, key, is_gone=True)
         connection.key = key
         same = [c for c in self._living.values() if c.key == key]
@@ -68,9 +74,16 @@ class Arrivals:
             self._shut(same[0], Fault.CROWD)
         return connection
 
+    def end(self, connection: Connection) -> None:
+        if not connection.is_gone and connection.descriptor is not None:
+            self._forget(connection.descriptor.number)
+            connection.descriptor.shut()
+
     def shut_endless(self, *, is_all_read: bool) -> None:
         """When no whole frame is left to read, what a connection has brought besides its frames
         is the beginning of one. When some are left, only the sum of all says something."""
+        if is_all_read:
+            self._count_wordless()
         for number, connection in tuple(self._living.items()):
             if not self._measured(connection):
                 self._forget(number)
@@ -80,6 +93,12 @@ class Arrivals:
             if is_endless or unfinished_bytes > limits.UNFINISHED_ALL_BYTES_MAX:
                 unfinished_bytes -= connection.bytes_unfinished
                 self._shut(connection, Fault.ENDLESS)
+
+    def _count_wordless(self) -> None:
+        wordless = sum(count for count in self._unheard.values() if count > 0)
+        self._unheard.clear()
+        if wordless:
+            self._faults[Fault.WORDLESS] += wordless
 
     def _measured(self, connection: Connection) -> bool:
         assert connection.descriptor is not None, "only those that were seen are living"
@@ -96,7 +115,8 @@ class Arrivals:
 
     def _welcome(self, number: int) -> None:
         descriptor = Descriptor.of(number, self._is_inbound)
-        if descriptor is None:
+        if descriptor is None:  # it has ended since
+            self._unheard[number] += 1
             return
         connection = Connection(descriptor)
         self._living[number] = connection
@@ -122,8 +142,7 @@ class Arrivals:
     def _shut(self, connection: Connection, fault: Fault) -> None:
         assert connection.descriptor is not None, "only those that were seen are living"
         self._faults[fault] += 1
-        self._forget(connection.descriptor.number)
-        connection.descriptor.shut()
+        self.end(connection)
 
 
 def _suspicion(connection: Connection) -> tuple[bool, int]:

@@ -67,6 +67,11 @@ class Inbound:
     def connections(self) -> int:
         return len(self._arrivals)
 
+    def shut(self, link: LinkId) -> None:
+        for known in self._links.values():
+            if known.link == link:
+                self._arrivals.end(known.connection)
+
     def pause(self) -> None:
         """For less than the heartbeat's timeout: once the queues are full, libzmq does not see
         the heartbeats behind them either, and gives the connection up."""

@@ -14,7 +14,7 @@ from quipu.p2p import limits
 from quipu.p2p.inputs import FrameReceived, LinkClosed
 from quipu.p2p.link_keys import link_key_of
 from quipu.p2p.transport import Happening, Hear, Transport
-from quipu.p2p.words import Endpoint, LinkKey
+from quipu.p2p.words import Endpoint, LinkId, LinkKey
 
 VARIABLE = "QUIPU_BLOCKED_PEERS"  # names the file: one node id a line, as 64 hex digits
 
@@ -65,6 +65,9 @@ class Screen:
 
     def close(self, peer: NodeId) -> None:
         self._below.close(peer)
+
+    def shut(self, link: LinkId) -> None:
+        self._below.shut(link)
 
     def pause(self) -> None:
         self._below.pause()

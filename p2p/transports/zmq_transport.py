@@ -21,7 +21,7 @@ from quipu.p2p.transports.inbound import Inbound
 from quipu.p2p.transports.options import Curve, is_address
 from quipu.p2p.transports.outbound import Outbound
 from quipu.p2p.transports.zap import Doorkeeper
-from quipu.p2p.words import Endpoint, LinkKey
+from quipu.p2p.words import Endpoint, LinkId, LinkKey
 
 
 class ZmqTransport:
@@ -94,6 +94,9 @@ class ZmqTransport:
             link.close()
 
     # --- inbound --------------------------------------------------------------------------------
+    def shut(self, link: LinkId) -> None:
+        self._inbound.shut(link)
+
     def pause(self) -> None:
         self._inbound.pause()
 

@@ -13,7 +13,7 @@ from quipu.cli.remote import Output, Remote, fail, remote
 from quipu.node.exits import Exit
 
 if TYPE_CHECKING:
-    from quipu.client import Client, Entry
+    from quipu.client import Client, Entry, Gap
 
 MEMBER_COLUMNS = ("name", "role", "state", "linked", "heard_ms_ago", "version", "uri", "trouble")
 LINKS = {
@@ -22,6 +22,7 @@ LINKS = {
     (False, True): "out",
     (False, False): "no",
 }
+CONSUMER_COLUMNS = ("name", "stream", "owner", "stored", "expires")
 COLUMNS = ("id", "stream", "time", "author", "data")
 
 
@@ -153,24 +154,57 @@ def follow(
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, help="End after so many.")
     ] = None,
+    consumer: Annotated[
+        str | None,
+        typer.Option(
+            "--consumer",
+            help="Go on where this name has come to, kept by the first node; --from counts when "
+            "there is none of that name yet.",
+        ),
+    ] = None,
 ) -> None:
     """Print entries as they become final, a line each, until Ctrl-C. Reconnects by itself."""
     lines = Remote(of.urls, of.token_file, of.ca_file, Output.NDJSON)
     with of.client() as client:
-        lines.show_all(islice(_followed(client, stream, start), limit), COLUMNS)
+        items = client.follow(start=start, stream=stream, consumer=consumer, limit=limit)
+        lines.show_all(_followed(client, items, stream, consumer), COLUMNS)
 
 
-def _followed(client: "Client", stream: str | None, start: str) -> Iterator[dict[str, Any]]:
+def _followed(
+    client: "Client", items: "Iterator[Entry | Gap]", stream: str | None, consumer: str | None
+) -> Iterator[dict[str, Any]]:
     from quipu.client import Gap
 
-    for item in client.follow(start=start, stream=stream):
+    for item in items:
         if isinstance(item, Gap):
             print(f"quipu: {item.missed} news were missed, reading them again", file=sys.stderr)
-            filters = {} if stream is None else {"stream": stream}
+            of_stream = stream if consumer is None else client.consumer(consumer).stream
+            filters = {} if of_stream is None else {"stream": of_stream}
             for entry in client.missed(item, **filters):
                 yield entry_row(entry)
         else:
             yield {**entry_row(item), "cursor": item.cursor}
+
+
+@remote
+def consumers_list(of: Remote) -> None:
+    """List the named cursors that the first node keeps for you."""
+    with of.client() as client:
+        rows = [
+            {name: getattr(one, name) for name in one.__struct_fields__}
+            for one in client.consumers()
+        ]
+    of.show_all(rows, CONSUMER_COLUMNS)
+
+
+@remote
+def consumers_delete(
+    of: Remote, name: Annotated[str, typer.Argument(help="Of the consumer.")]
+) -> None:
+    """Forget a named cursor."""
+    with of.client() as client:
+        client.forget_consumer(name)
+    of.show({"deleted": name})
 
 
 @remote

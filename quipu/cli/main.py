@@ -55,9 +55,9 @@ app.command("get", epilog=f"Example: `quipu get {AN_ID}`")(ledger_commands.get)
 app.command("list", epilog="Example: `quipu list --stream orders -n 5 -o ndjson`")(
     ledger_commands.list_
 )
-app.command("follow", epilog="Example: `quipu follow --stream orders --from start`")(
-    ledger_commands.follow
-)
+app.command(
+    "follow", epilog="Example: `quipu follow --stream orders --from start --consumer billing`"
+)(ledger_commands.follow)
 app.command("proof", epilog=f"Example: `quipu proof {AN_ID} --out order.quipu`")(
     ledger_commands.proof
 )
@@ -74,6 +74,20 @@ app.command("leave", epilog="Example: `quipu leave --data-dir var`")(store_comma
 app.command("drain", epilog="Example: `quipu drain --data-dir var`")(store_commands.drain)
 app.command("keys", epilog="Example: `quipu keys --data-dir var --json`")(store_commands.keys)
 app.command("check", epilog="Example: `quipu check --format nagios`")(checking.check)
+
+consumers = typer.Typer(
+    help="Named cursors that a node keeps for `quipu follow --consumer`.",
+    epilog="Example: `quipu consumers list`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+consumers.command("list", epilog="Example: `quipu consumers list -o json`")(
+    ledger_commands.consumers_list
+)
+consumers.command("delete", epilog="Example: `quipu consumers delete billing`")(
+    ledger_commands.consumers_delete
+)
+app.add_typer(consumers, name="consumers")
 
 token = typer.Typer(
     help="Tokens of callers: who may do what.",

@@ -41,7 +41,13 @@ P2pListen = Annotated[str | None, typer.Option("--p2p-listen", help="host:port f
 Advertise = Annotated[
     str | None, typer.Option("--advertise", help="host:port that other nodes are told to dial.")
 ]
-Join = Annotated[str | None, typer.Option("--join", help="Invitation that a first start follows.")]
+Join = Annotated[
+    str | None, typer.Option("--join", help="Invitation, or URI, that a first start follows.")
+]
+SecretFile = Annotated[
+    str | None,
+    typer.Option("--secret-file", help="With a URI: the cluster's secret, as its cluster.key."),
+]
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Serve a public address without tokens.")
 ]
@@ -59,6 +65,7 @@ FLAGS = {
     "p2p_listen": ("p2p.listen", "--p2p-listen"),
     "advertise": ("p2p.advertise", "--advertise"),
     "join": ("node.join", "--join"),
+    "secret_file": ("node.secret_file", "--secret-file"),
     "policy": ("node.policy", "--policy"),
     "founders": ("node.founders", "--founder"),
     "erasable": ("node.streams_erasable", "--erasable"),
@@ -68,6 +75,7 @@ FLAGS = {
 def run(
     data_dir: DataDir = None,
     join: Join = None,
+    secret_file: SecretFile = None,
     api_listen: ApiListen = None,
     p2p_listen: P2pListen = None,
     advertise: Advertise = None,
@@ -88,6 +96,7 @@ def run(
             settings,
             data_dir=data_dir,
             join=join,
+            secret_file=secret_file,
             api_listen=api_listen,
             p2p_listen=p2p_listen,
             advertise=advertise,
@@ -142,7 +151,11 @@ def init(
 
 
 def join(
-    invitation: Annotated[Path, typer.Argument(help="File that `quipu invite` has written.")],
+    invitation: Annotated[
+        str,
+        typer.Argument(help="File that `quipu invite` has written, or the URI of a member."),
+    ],
+    secret_file: SecretFile = None,
     data_dir: DataDir = None,
     name: Name = None,
     p2p_listen: P2pListen = None,
@@ -161,7 +174,8 @@ def join(
             name=name,
             p2p_listen=p2p_listen,
             advertise=advertise,
-            join=str(invitation),
+            join=invitation,
+            secret_file=secret_file,
         )
         init_node(load(config, given).settings, key_only=False, as_json=json)
 

@@ -10,7 +10,7 @@ import uvloop
 
 from quipu.cli.faces import start_faces
 from quipu.ledger.epochs import cluster_id_of
-from quipu.node import failpoints, limits, open_files, program
+from quipu.node import clock, failpoints, limits, open_files, program
 from quipu.node.exits import Exit
 from quipu.node.logs import bridge, open_log
 from quipu.node.program import Faces, Node
@@ -21,6 +21,7 @@ from quipu.p2p.addresses import uri_of
 
 def run_node(settings: Settings, as_json: bool) -> Exit:
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
+    clock.set_wrong(os.environ.get(clock.VARIABLE, ""))
     sys.setswitchinterval(limits.GIL_SWITCH_S)
     log = open_log(settings.log)
     allowed = open_files.raise_to(open_files.wanted(settings))
@@ -29,6 +30,8 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
     bridge(log, settings.log)
     if failpoints.is_armed():
         log.warning("failpoints are armed: this node will fail on purpose")
+    if clock.is_wrong():
+        log.warning("the clock of this node is wrong on purpose", by=clock.VARIABLE)
 
     async def start(node: Node) -> Faces:
         faces = await start_faces(node.ledger, settings, node.administration)

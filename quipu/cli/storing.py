@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from quipu.cli.admin_socket import LOOK_INTERVAL_S, running_node
 from quipu.cli.progress import Bar
 from quipu.cli.remote import Output, Remote, fail
+from quipu.node.clock import wall_ms
 from quipu.node.data_directory import STORE_FOLDER, open_directory
 from quipu.node.doctor import holder_of
 from quipu.node.exits import Exit
 from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow, key_rows
-from quipu.node.program import wall_ms
 from quipu.node.restoring import restore as restore_store
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
@@ -117,8 +117,7 @@ def show_keys(settings: Settings, as_json: bool) -> None:
         rows = node.ask("GET", "/v1/admin/keys")["items"]
     else:
         directory = open_directory(_folder(settings), None)
-        secret = directory.cluster_secret
-        found = key_rows(settings, directory.key.node_id, secret, directory.cluster_id)
+        found = key_rows(settings, directory)
         directory.close()
         rows = [row._asdict() for row in found]
     _as(as_json).show_all(rows, KeyRow._fields)

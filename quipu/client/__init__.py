@@ -16,6 +16,7 @@ from quipu.client.ingest import AsyncIngest, Ingest
 from quipu.client.models import (
     BatchAnswer,
     BatchResult,
+    Consumer,
     Entry,
     Gap,
     Member,
@@ -33,6 +34,7 @@ __all__ = [
     "BatchResult",
     "Client",
     "Conflict",
+    "Consumer",
     "Entry",
     "Gap",
     "Ingest",

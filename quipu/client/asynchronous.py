@@ -11,10 +11,13 @@ from typing import Any, Self
 
 import msgspec
 
+from quipu.client import consuming
+from quipu.client.consuming import Bookmark
 from quipu.client.errors import Unavailable, Unreachable
 from quipu.client.ingest import AsyncIngest
 from quipu.client.models import (
     BatchAnswer,
+    Consumer,
     Entry,
     EntryBody,
     Gap,
@@ -182,28 +185,49 @@ class AsyncClient:
         return (await self._read(f"/v1/entries/{entry_id}/proof")).body
 
     async def follow(
-        self, *, cursor: str | None = None, start: str = "now", stream: str | None = None
+        self,
+        *,
+        cursor: str | None = None,
+        start: str = "now",
+        stream: str | None = None,
+        consumer: str | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[Entry | Gap]:
         """Entries as they become final, for ever: reconnects, goes to another node, yields `Gap`.
 
         `cursor` is that of the last entry that was seen (`entry.cursor`); without it, from now on
-        or from the `start`.
+        or from the `start`. With `limit` it ends after so many entries.
+
+        `consumer` names a cursor that the first node keeps: it goes on from there, or makes it at
+        `start`. Asking for the next item says that the one before is dealt with; that is stored
+        once a second, after 100 entries, and at the end. What was not stored yet is given again
+        after a crash: at least once. Raises `Conflict` where another process has moved it.
         """
-        at = cursor or start
-        attempt = 0
-        while True:
-            try:
-                async for item in items_of(self._transport, at, stream):
-                    attempt = 0
-                    if isinstance(item, Gap):
-                        at = item.upto
-                    elif item.cursor is not None:
-                        at = item.cursor
-                    yield item
-            except (Ended, Unreachable, Unavailable):
-                self._transport.current = (self._transport.current + 1) % len(self._transport.nodes)
-                await pause(attempt)
-                attempt += 1
+        mark: Bookmark | None = None
+        at, attempt, given = cursor or start, 0, 0
+        if consumer is not None:
+            mark = await Bookmark.open(self._transport, consumer, at, stream)
+            at, stream = mark.kept.cursor, mark.kept.stream
+        try:
+            while True:
+                try:
+                    async for item in items_of(self._transport, at, stream):
+                        attempt = 0
+                        if item is not None:
+                            at = (item.upto if isinstance(item, Gap) else item.cursor) or at
+                            yield item
+                            given += isinstance(item, Entry)
+                        if mark is not None:
+                            await mark.passed(at, int(item is not None))
+                        if given == limit:
+                            return
+                except (Ended, Unreachable, Unavailable):
+                    self._transport.next_node()
+                    await pause(attempt)
+                    attempt += 1
+        finally:
+            if mark is not None:
+                await mark.close()
 
     async def missed(self, gap: Gap, **filters: Any) -> AsyncIterator[Entry]:
         """Exactly what a gap left out."""
@@ -220,6 +244,36 @@ class AsyncClient:
             if not page.more:
                 return
             after = page.next
+
+    # --- consumers --------------------------------------------------------------------------------
+    async def consumers(self) -> Sequence[Consumer]:
+        """The named cursors of the caller that the first node keeps."""
+        return await consuming.all_consumers(self._transport)
+
+    async def consumer(self, name: str) -> Consumer:
+        """Raises `NotFound`."""
+        return await consuming.get(self._transport, name)
+
+    async def keep_consumer(
+        self,
+        name: str,
+        cursor: str,
+        *,
+        ttl: str = consuming.TTL,
+        stream: str | None = None,
+        etag: str | None = None,
+    ) -> Consumer:
+        """`cursor` may be "now" or "start". With an `etag` raises `Conflict` where it is another
+        one by now; "" stands for none at all."""
+        conditions: dict[str, str] = {}
+        if etag is not None:
+            conditions = {"If-Match": etag} if etag else {"If-None-Match": "*"}
+        body = consuming.wish(cursor, ttl, stream)
+        return await consuming.put(self._transport, name, body, conditions)
+
+    async def forget_consumer(self, name: str) -> None:
+        """Raises `NotFound`."""
+        await consuming.delete(self._transport, name)
 
     # --- the ledger -------------------------------------------------------------------------------
     async def streams(self) -> Any:
@@ -250,6 +304,12 @@ class AsyncClient:
 
     async def frontier(self) -> Any:
         return await self._json("/v1/dag/frontier")
+
+    async def diff(self, peer: str | int, *, timeout: float = QUERY_S) -> Any:  # noqa: ASYNC109
+        """What the node that answers and another member (number, node id or name) hold
+        differently."""
+        given = {"peer": peer, "timeout": f"{timeout * 1000:.0f}ms"}
+        return await self._json("/v1/dag/diff", given)
 
     async def node(self) -> Any:
         return await self._json("/v1/node")

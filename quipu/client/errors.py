@@ -47,7 +47,8 @@ class NotFound(QuipuError):
 
 
 class Conflict(QuipuError):
-    """The state of things does not allow it: a key was used, an entry is not final."""
+    """The state of things does not allow it: a key was used, an entry is not final, a consumer
+    has moved."""
 
 
 class Unavailable(QuipuError):
@@ -78,6 +79,7 @@ _FAMILIES: dict[int, type[QuipuError]] = {
     404: NotFound,
     409: Conflict,
     410: NotFound,
+    412: Conflict,
     422: Conflict,
 }
 UNDECIDED_CODE = "outcome-unknown"

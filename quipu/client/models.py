@@ -115,6 +115,23 @@ class Verdict(msgspec.Struct, frozen=True):
     duplicate_of: str | None = None
 
 
+class Consumer(msgspec.Struct, frozen=True):
+    """A named cursor, as the node keeps it until `expires`."""
+
+    name: str
+    cursor: str
+    ttl: str
+    stored: str
+    expires: str
+    etag: str
+    stream: str | None = None
+    owner: str | None = None
+
+
+class ConsumerList(msgspec.Struct, frozen=True):
+    items: list[Consumer]
+
+
 class PageBody(msgspec.Struct, frozen=True):
     items: list[EntryBody]
     next: str = ""

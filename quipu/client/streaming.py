@@ -20,8 +20,8 @@ class Ended(Exception):
 
 async def items_of(
     transport: Transport, start: str, stream: str | None
-) -> AsyncIterator[Entry | Gap]:
-    """From a cursor, `now` or `start` on, until the node or the line ends it."""
+) -> AsyncIterator[Entry | Gap | None]:
+    """From a cursor, `now` or `start` on, until the node or the line ends it. None: a heartbeat."""
     params = {"from": start}
     if stream is not None:
         params["stream"] = stream
@@ -43,6 +43,8 @@ async def items_of(
                     yield entry_of(item.entry, item.cursor)
                 elif item.type == "gap":
                     yield Gap(item.missed, item.after, item.upto)
+                elif item.type == "heartbeat":
+                    yield None
                 elif item.type == "goodbye":
                     break
     except (*BROKEN, msgspec.DecodeError) as error:

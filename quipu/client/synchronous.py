@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from quipu.client.asynchronous import QUERY_S, WAIT_S, AsyncClient, reached
+from quipu.client.consuming import TTL
 from quipu.client.ingest import Ingest, OnLoop
-from quipu.client.models import BatchAnswer, Entry, Gap, Page, Status, Verdict
+from quipu.client.models import BatchAnswer, Consumer, Entry, Gap, Page, Status, Verdict
 from quipu.client.pipe import Terms
 from quipu.client.transport import ANSWER_S
 
@@ -170,18 +171,60 @@ class Client:
         return self._run(self._client.proof(entry_id))
 
     def follow(
-        self, *, cursor: str | None = None, start: str = "now", stream: str | None = None
+        self,
+        *,
+        cursor: str | None = None,
+        start: str = "now",
+        stream: str | None = None,
+        consumer: str | None = None,
+        limit: int | None = None,
     ) -> Iterator[Entry | Gap]:
         """Entries as they become final, for ever: reconnects, goes to another node, yields `Gap`.
 
         `cursor` is that of the last entry that was seen (`entry.cursor`); without it, from now on
-        or from the `start`.
+        or from the `start`. With `limit` it ends after so many entries.
+
+        `consumer` names a cursor that the first node keeps: it goes on from there, or makes it at
+        `start`. Asking for the next item says that the one before is dealt with; that is stored
+        once a second, after 100 entries, and at the end. What was not stored yet is given again
+        after a crash: at least once. Raises `Conflict` where another process has moved it.
         """
-        return self._each(self._client.follow(cursor=cursor, start=start, stream=stream))
+        items = self._client.follow(
+            cursor=cursor, start=start, stream=stream, consumer=consumer, limit=limit
+        )
+        return self._each(items)
 
     def missed(self, gap: Gap, **filters: Any) -> Iterator[Entry]:
         """Exactly what a gap left out."""
         return self._each(self._client.missed(gap, **filters))
+
+    # --- consumers --------------------------------------------------------------------------------
+    def consumers(self) -> Sequence[Consumer]:
+        """The named cursors of the caller that the first node keeps."""
+        return self._run(self._client.consumers())
+
+    def consumer(self, name: str) -> Consumer:
+        """Raises `NotFound`."""
+        return self._run(self._client.consumer(name))
+
+    def keep_consumer(
+        self,
+        name: str,
+        cursor: str,
+        *,
+        ttl: str = TTL,
+        stream: str | None = None,
+        etag: str | None = None,
+    ) -> Consumer:
+        """`cursor` may be "now" or "start". With an `etag` raises `Conflict` where it is another
+        one by now; "" stands for none at all."""
+        return self._run(
+            self._client.keep_consumer(name, cursor, ttl=ttl, stream=stream, etag=etag)
+        )
+
+    def forget_consumer(self, name: str) -> None:
+        """Raises `NotFound`."""
+        self._run(self._client.forget_consumer(name))
 
     # --- the ledger -------------------------------------------------------------------------------
     def streams(self) -> Any:
@@ -211,6 +254,11 @@ class Client:
 
     def frontier(self) -> Any:
         return self._run(self._client.frontier())
+
+    def diff(self, peer: str | int, *, timeout: float = QUERY_S) -> Any:
+        """What the node that answers and another member (number, node id or name) hold
+        differently."""
+        return self._run(self._client.diff(peer, timeout=timeout))
 
     def node(self) -> Any:
         return self._run(self._client.node())

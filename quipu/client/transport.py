@@ -73,6 +73,9 @@ class Transport:
             )
         return self._session
 
+    def next_node(self) -> None:
+        self.current = (self.current + 1) % len(self.nodes)
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
@@ -98,7 +101,7 @@ class Transport:
                 failure = Unreachable(f"{node}: {error}")
             except Unavailable as error:
                 failure = error
-            self.current = (self.current + 1) % len(self.nodes)
+            self.next_node()
             if (attempt + 1) % len(self.nodes) == 0:
                 await pause(attempt // len(self.nodes))
         raise failure
@@ -109,6 +112,28 @@ class Transport:
             return _checked(await self._once(_Request("GET", node, path, params)))
         except (_NotSent, _Broken) as error:
             raise Unreachable(f"{node}: {error}") from error
+
+    async def ask_first(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        rounds: int = READ_ROUNDS,
+    ) -> Answer:
+        """Of the first node alone, of what is the same when it is done twice."""
+        wanted = _Request(method, self.nodes[0], path, {}, body, headers)
+        failure: QuipuError = Unreachable("")
+        for attempt in range(rounds):
+            if attempt:
+                await pause(attempt - 1)
+            try:
+                return _checked(await self._once(wanted))
+            except (_NotSent, _Broken) as error:
+                failure = Unreachable(f"{wanted.node}: {error}")
+            except Unavailable as error:
+                failure = error
+        raise failure
 
     async def write(
         self,
@@ -144,7 +169,7 @@ class Transport:
                 if error.problem is not None and not error.problem.retryable:
                     pause_s = 0.0
             if not doubtful or terms.at_least_once:
-                self.current = (self.current + 1) % len(self.nodes)
+                self.next_node()
             if (attempt + 1) % len(self.nodes) == 0 or doubtful:
                 await pause(attempt, pause_s)
         if doubtful:

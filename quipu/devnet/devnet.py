@@ -8,7 +8,9 @@ import os
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
+from tempfile import gettempdir
 
 from quipu.devnet import faces, limits, processes
 from quipu.devnet.failures import DevnetFailed, DevnetTaken, WrongNode
@@ -57,12 +59,6 @@ class Devnet:
                 f"{members} members and {observers} observers",
                 f"At least one member, at most {limits.NODES_MAX} nodes.",
             )
-        longest = folder / f"n{count}" / DATA_FOLDER / ADMIN_SOCKET
-        if len(os.fsencode(longest)) > SOCKET_PATH_BYTES_MAX:
-            raise WrongNode(
-                f"{longest} is too long for a socket, which takes {SOCKET_PATH_BYTES_MAX} bytes",
-                "Name a folder with a shorter path with --data-dir.",
-            )
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise DevnetTaken(
                 f"{folder} is not an empty folder", "Name an empty or a new one with --data-dir."
@@ -99,6 +95,11 @@ class Devnet:
 
     def data_of(self, node: NodePlan) -> Path:
         return folder_of(self.folder, node) / DATA_FOLDER
+
+    def _near_socket(self, node: NodePlan) -> Path:
+        """Of a folder whose path is longer than the name of a socket may be."""
+        mark = sha256(os.fsencode(self.folder)).hexdigest()[:16]
+        return Path(gettempdir()) / f"quipu-devnet-{mark}-{node.name}.sock"
 
     def log_of(self, node: NodePlan) -> Path:
         return folder_of(self.folder, node) / LOG_FILE
@@ -158,8 +159,13 @@ class Devnet:
 
     def _spawn(self, node: NodePlan, environment: Mapping[str, str]) -> Running:
         arguments = ["run", "--json", "--data-dir", str(self.data_of(node)), "--name", node.name]
-        for name, port in (("p2p", node.p2p_port), ("api", node.api_port), ("ops", node.ops_port)):
+        listen = node.listen_port or node.p2p_port
+        for name, port in (("p2p", listen), ("api", node.api_port), ("ops", node.ops_port)):
             arguments += [f"--{name}-listen", f"{HOST}:{port}"]
+        if len(os.fsencode(self.data_of(node) / ADMIN_SOCKET)) > SOCKET_PATH_BYTES_MAX:
+            arguments += ["--set", f"admin.socket={self._near_socket(node)}"]
+        if node.listen_port is not None:
+            arguments += ["--set", f"p2p.advertise={HOST}:{node.p2p_port}"]
         for setting in self.plan.settings:
             arguments += ["--set", setting]
         blocked = str(folder_of(self.folder, node) / BLOCKED_FILE)

@@ -30,6 +30,7 @@ class NodePlan(msgspec.Struct):
     p2p_port: int
     ops_port: int
     running: Running | None = None
+    listen_port: int | None = None  # where it listens itself; others dial p2p_port, a proxy
 
     @property
     def api(self) -> str:

@@ -4,8 +4,9 @@ import io
 import time
 from pathlib import Path
 
+from quipu.ledger.signing import KeyPair
 from quipu.node.administration import Administration
-from quipu.node.data_directory import STORE_FOLDER
+from quipu.node.data_directory import NO_LOCK, STORE_FOLDER, DataDirectory
 from quipu.node.key_list import key_rows
 from quipu.node.logs import open_log
 from quipu.node.operations import Operations
@@ -36,9 +37,11 @@ def administration_in(folder: Path, turns: int = 5) -> tuple[Administration, Dra
     (folder / "genesis").write_bytes(b"a genesis")
     settings = Settings(node=NodeSettings(data_dir=folder))
     log = open_log(LogSettings(format="json"), stream=io.StringIO())
+    key = KeyPair.from_seed(bytes(32))
+    directory = DataDirectory(folder, key, (bytes(32),), b"a genesis", NO_LOCK)
     made = Administration(
         folder,
-        lambda: key_rows(settings, cluster.owner().node_id, bytes(32), bytes(32)),
+        lambda: key_rows(settings, directory),
         drained,
         lambda: None,
         Operations(wall_ms, log),

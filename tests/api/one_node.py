@@ -4,11 +4,16 @@ It implements `quipu.node.service.Ledger` for the tests of the API, and lets the
 """
 
 import asyncio
+import shutil
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
 
+from quipu.api.members import answer_in
 from quipu.ledger import limits
 from quipu.ledger.bundle_build import Lineage, build_bundle
 from quipu.ledger.canonical import encode
@@ -24,6 +29,7 @@ from quipu.ledger.messages import InvMessage, encode_message
 from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import EventId, InvNumber, Journal, NodeId, NodeNo, Now, Seq, Ticket, hlc_at
+from quipu.node.consumers import KeptConsumers
 from quipu.node.questions import Answers
 from quipu.node.service import (
     Cause,
@@ -132,12 +138,18 @@ class OneNode:
         self.name = "n1"
         self.endpoint = Endpoint("127.0.0.1", 8471)
         self.views: tuple[PeerView, ...] = ()
+        folder = Path(mkdtemp())
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.consumers = KeptConsumers.of(folder, lambda: OneNode.now().wall_ms)
         self.cluster_name = "tests"
         self.paused: asyncio.Event | None = None  # a disk that does not answer
         self.fault: Exception | None = None  # raised in place of storing
         self.full: Exception | None = None  # raised by `admit`
         self.read_fault: Exception | None = None
         self.ready = True
+        self.other: OneNode | None = None  # who answers as a member that is asked alone
+        self.refused: list[bool] = []  # by `full`: whether it was asked again
+        self.wait_fault: Exception | None = None  # raised by `wait_read`
         self.admitted: list[int] = []
         self.submissions = 0
         self._draining = False
@@ -174,10 +186,11 @@ class OneNode:
 
     # --- writing --------------------------------------------------------------------------------
     @contextmanager
-    def admit(self, body_bytes: int) -> Iterator[None]:
+    def admit(self, body_bytes: int, is_again: bool = False) -> Iterator[None]:
         if self._draining:
             raise Draining("stopping")
         if self.full is not None:
+            self.refused.append(is_again)
             raise self.full
         self.admitted.append(body_bytes)
         yield
@@ -290,6 +303,8 @@ class OneNode:
     async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
         if event_id in self._read:
             return True
+        if self.wait_fault is not None:
+            raise self.wait_fault
         waits = self._read_waits.setdefault(event_id, asyncio.Event())
         try:
             await asyncio.wait_for(waits.wait(), timeout_s)
@@ -413,11 +428,17 @@ class OneNode:
     def peers(self) -> tuple[PeerView, ...]:
         return self.views
 
-    async def query(self, question: str, argument: bytes, timeout_s: float) -> QueryEnded:
-        """Among its members it alone is there to answer, signed as in truth."""
-        del timeout_s
+    async def query(
+        self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
+    ) -> QueryEnded:
+        """Among its members it alone is there to answer, signed as in truth; and the `other`."""
         if self.fault is not None:
             raise self.fault
+        if of is not None:
+            if self.other is None:
+                return QueryEnded(1, "timeout", None, (), 1)
+            own = await self.other.query(question, argument, timeout_s)
+            return QueryEnded(1, "agreed", answer_in(own.answers[0][1]), (), 1)
         answer = Answers(self, self.now).answer(question, argument)
         origin = Origin(self.node_id, gossip_id(Start(1), 1), hlc_at(self.now().wall_ms))
         message = compose_body(origin, PeerAnswer(bytes(16), answer))

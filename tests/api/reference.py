@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from quipu.api.calls import Endpoint
 from quipu.api.codes import KINDS
 from quipu.api.counters import Counters, LedgerFamilies
-from quipu.api.openapi import query_parameters
+from quipu.api.openapi import path_parameters, query_parameters
 from quipu.api.table import ADMIN, API, OPS
 from quipu.cli.main import app
 from tests import tree
@@ -38,6 +38,11 @@ with a `code` of a [closed list](problems.md). The whole interface as OpenAPI 3.
   the caller. A cursor carries 64 cords at most: what lies in others is given again there. A gap is
   said, never silent: `GET /v1/entries?after=` with the `after` of the gap gives what was missed,
   up to its `upto`.
+- **Consumers** are named cursors that one node keeps: PUT answers when it is on the disk, a file
+  each, one written at a time. With `If-Match` two processes of one consumer do not overwrite each
+  other (412); a PUT of what is kept already succeeds whatever its condition, so one whose answer
+  was lost can be sent again. 1,000 are kept, each for its `ttl` after the last PUT, 7 days unless
+  said, at most 30. They are neither in a backup nor on other nodes.
 - **`state=stored`** lists what is held and not final, by its place in the DAG. An entry that
   becomes final between two pages is not repeated; where its page had not come yet, the feed alone
   has it: a `/v1/stream` opened before the walk tells it. New entries of a cord that the walk has
@@ -88,15 +93,15 @@ def _endpoint(endpoint: Endpoint) -> Iterator[str]:
     narrow = ", or for single streams" if endpoint.by_stream else ""
     known_as = "Operation" if endpoint.is_local else "Client method"
     yield f"{endpoint.summary}. {known_as} `{endpoint.name}`; {scope}{narrow}.\n"
-    parameters = query_parameters(endpoint)
+    parameters = path_parameters(endpoint) + query_parameters(endpoint)
     if parameters:
         yield "| parameter | form | default | |"
         yield "| --- | --- | --- | --- |"
         for one in parameters:
             schema = one["schema"]
             default = f"`{schema['default']}`" if "default" in schema else ""
-            described = one.get("description", "")
-            yield f"| `{one['name']}` | {schema['type']} | {default} | {described} |"
+            kind = schema["type"] if one["in"] == "query" else "in the path"
+            yield f"| `{one['name']}` | {kind} | {default} | {one['description']} |"
         yield ""
     yield "| status | |"
     yield "| --- | --- |"

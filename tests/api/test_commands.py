@@ -174,6 +174,24 @@ def test_status_explain_follow(url: str) -> None:
     assert json.loads(line)["id"] == identity
 
 
+def test_follow_goes_on_where_its_consumer_has_come_to(url: str) -> None:
+    first, second, third = (submitted(text) for text in ("1", "2", "3"))
+
+    def followed(*more: str) -> list[str]:
+        done = quipu("follow", "--from", "start", "--consumer", "billing", *more)
+        assert done.exit_code == 0, done.stderr
+        return [json.loads(line)["id"] for line in done.stdout.splitlines()]
+
+    assert followed("-n", "2") == [first, second]
+    assert followed("-n", "1") == [third]
+    listed = told("consumers", "list")
+    assert isinstance(listed, list)
+    assert [(one["name"], one["owner"]) for one in listed] == [("billing", None)]
+    assert quipu("consumers", "delete", "billing").exit_code == 0
+    assert quipu("consumers", "delete", "billing").exit_code == 4
+    assert told("consumers", "list") == []
+
+
 def test_waited_and_not_there_yet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     threaded = Threaded(size=3)
     monkeypatch.setenv("QUIPU_URL", threaded.node.url)

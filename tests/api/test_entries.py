@@ -9,6 +9,8 @@ import pytest
 
 import quipu.verify
 from quipu.api.bodies import CLOUDEVENT, MSGPACK
+from quipu.node.service import Overloaded
+from quipu.storage.store import DiskFailed
 from tests.api.one_node import OneNode
 from tests.api.talk import talking, until
 
@@ -84,6 +86,19 @@ async def test_wait_that_runs_out_is_no_error() -> None:
         assert "not final" in explained.json["sentence"]
         batch = await api.post("/v1/entries:batch?wait=read&timeout=1ms", [{"data": 1}])
         assert (batch.status, batch.json["results"][0]["status"]) == (202, 202)
+
+
+@pytest.mark.parametrize("fault", [Overloaded(1, "too many wait"), DiskFailed("planted")])
+async def test_a_wait_that_cannot_be_had_does_not_take_the_entry_back(fault: Exception) -> None:
+    async with talking(node=OneNode(size=3)) as api:
+        api.node.wait_fault = fault
+        reply = await api.post("/v1/entries?wait=read", {"data": 1})
+        assert (reply.status, reply.json["state"]) == (202, "stored")
+        identity = reply.json["id"]
+        assert (await api.get(reply.headers["Location"])).json["data"] == 1
+        assert (await api.get(f"/v1/entries/{identity}/status?wait=1s")).json["state"] == "stored"
+        batch = await api.post("/v1/entries:batch?wait=read", [{"data": 2}])
+        assert (batch.status, batch.json["results"][0]["state"]) == (202, "stored")
 
 
 async def test_entry_is_for_ever() -> None:

@@ -371,6 +371,8 @@ async def test_a_full_inbox_closes_the_window_and_refuses_nothing() -> None:
     async with talking() as api, producing(api) as producer:
         api.node.full = Overloaded(1, "the inbox is full")
         await producer.send(0, [b"x"], [b"y"])
+        await until(lambda: api.node.refused.count(True) > 2)
+        assert api.node.refused.count(False) == 1  # one stall, however often it asks
         assert (await api.submit(1)).code == "node-full"
         api.node.full = None
         await producer.until_answered(2)

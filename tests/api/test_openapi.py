@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from quipu.api.codes import Code
-from quipu.api.openapi import document
-from quipu.api.table import ADMIN, API
+from quipu.api.openapi import document, query_parameters
+from quipu.api.parameters import HEADERS, MEANINGS, MEANINGS_OF_ONE
+from quipu.api.table import ADMIN, API, OPS
 from quipu.api.tokens import new_token
 from tests.api.administered import administration_in
 from tests.api.talk import FREE, Talk, talking
@@ -34,6 +35,24 @@ def test_every_reference_leads_somewhere() -> None:
     for part in text.split('"$ref": "')[1:]:
         name = part.partition('"')[0].removeprefix("#/components/schemas/")
         assert name in DOCUMENT["components"]["schemas"]
+
+
+def test_every_parameter_says_what_it_means() -> None:
+    given = [
+        (operation["operationId"], one["name"], one.get("description", ""))
+        for methods in document(LISTED + OPS)["paths"].values()
+        for operation in methods.values()
+        for one in operation.get("parameters", [])
+    ]
+    assert len(given) > 30
+    assert [one for one in given if not one[2]] == []
+
+
+def test_no_meaning_is_left_over() -> None:
+    used = {f"{e.name}.{one['name']}" for e in LISTED + OPS for one in query_parameters(e)}
+    assert set(MEANINGS_OF_ONE) <= used
+    assert set(MEANINGS) <= {name.partition(".")[2] for name in used}
+    assert set(HEADERS) <= {endpoint.name for endpoint in LISTED}
 
 
 def test_codes_of_the_document_are_the_closed_list() -> None:
@@ -72,7 +91,9 @@ async def test_what_is_read_has_a_listed_status_and_the_listed_fields(
         if endpoint in ADMIN:
             argument = (await api.post("/v1/admin/scrub", b"")).json["id"]
             await api.ask("PUT", "/v1/reports/last", b"{}", Content_Type="application/json")
+        await api.ask("PUT", "/v1/consumers/billing", b'{"cursor":"now"}')
         path = endpoint.path.replace("{id}", argument).replace("{code}", "not-found")
+        path = path.replace("{name}", "billing") + ("?peer=1" if endpoint.name == "diff" else "")
         reply = await api.get(path)
         listed = DOCUMENT["paths"][endpoint.path]["get"]["responses"]
         assert str(reply.status) in listed
@@ -103,6 +124,7 @@ async def test_examples_run(
 ) -> None:
     async with administered(tmp_path) as api:
         body = json.dumps(example).encode()
+        path = path.replace("{name}", "billing")
         reply = await api.ask(method.upper(), path, body, Content_Type=kind)
         assert reply.status in {200, 201, 202, 204}, reply.body
 

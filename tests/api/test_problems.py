@@ -254,6 +254,41 @@ async def _report_not_found(api: Talk) -> Reply:
     return await api.get("/v1/reports/last")
 
 
+@triggers(Code.CONSUMER_NOT_FOUND)
+async def _consumer_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/consumers/billing")
+
+
+async def _put_consumer(api: Talk, name: str, **headers: str) -> Reply:
+    headers["Content_Type"] = "application/json"
+    return await api.ask("PUT", f"/v1/consumers/{name}", b'{"cursor":"start"}', **headers)
+
+
+@triggers(Code.CONSUMER_CHANGED)
+async def _consumer_changed(api: Talk) -> Reply:
+    return await _put_consumer(api, "billing", If_Match='"0"')
+
+
+@triggers(Code.CONSUMER_LIMIT)
+async def _consumer_limit(api: Talk) -> Reply:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("quipu.node.limits.CONSUMERS_MAX", 1)
+        assert (await _put_consumer(api, "a")).status == 201
+        reply = await _put_consumer(api, "b")
+        assert (await _put_consumer(api, "a")).status == 200
+    return reply
+
+
+@triggers(Code.PEER_NOT_FOUND)
+async def _peer_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/dag/diff?peer=nobody")
+
+
+@triggers(Code.PEER_SILENT)
+async def _peer_silent(api: Talk) -> Reply:
+    return await api.get("/v1/dag/diff?peer=2")
+
+
 async def _raw(api: Talk, request: bytes) -> Reply:
     host, port = api.running.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -285,7 +320,7 @@ def test_every_code_has_a_trigger() -> None:
 @pytest.mark.parametrize("code", list(Code))
 async def test_code_is_triggered(code: Code, tmp_path: Path) -> None:
     settings, headers = _settings(code, tmp_path)
-    node = OneNode(size=3) if code is Code.NOT_READ else OneNode()
+    node = OneNode(size=3) if code in {Code.NOT_READ, Code.PEER_SILENT} else OneNode()
     administration, _ = administration_in(tmp_path)
     async with talking(settings, node, administration) as api:
         api.headers = headers

@@ -110,6 +110,21 @@ async def test_stream_of_one_stream_with_status() -> None:
             assert (status.data["state"], status.data["event_id"]) == ("read", identity[:64])
 
 
+async def test_open_streams_are_a_figure() -> None:
+    async with talking() as api:
+
+        async def shown() -> bytes:
+            reply = await api.ops("/metrics")
+            return next(x for x in reply.body.splitlines() if x.startswith(b"quipu_http_streams "))
+
+        assert await shown() == b"quipu_http_streams 0.0"
+        async with listening(api), listening(api):
+            await until(lambda: api.node.listeners == 2)
+            assert await shown() == b"quipu_http_streams 2.0"
+        await until(lambda: api.node.listeners == 0)
+        assert await shown() == b"quipu_http_streams 0.0"
+
+
 async def test_stream_has_no_head() -> None:
     async with talking() as api:
         reply = await api.ask("HEAD", "/v1/stream")
@@ -128,7 +143,7 @@ async def test_stream_of_a_caller_that_left_ends_at_once() -> None:
         async with listening(api):
             await until(lambda: api.node.listeners == 1)
         await until(lambda: api.node.listeners == 0)
-        assert api.running.face.streams_open == 0
+        assert api.running.face.counters.streams == 0
 
 
 async def test_ndjson_stream() -> None:

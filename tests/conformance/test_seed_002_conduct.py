@@ -7,12 +7,14 @@ import pytest
 
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
+from quipu.p2p.addresses import sign_endpoint
+from quipu.p2p.beacon import Beacon, seal_beacon
 from quipu.p2p.decen import Alive, Broadcast, DecenAck, Hello, Join, Leave, Ping
 from quipu.p2p.gossip import Kind
 from quipu.p2p.hello import Pools
 from quipu.p2p.words import PeerState, PoolName
 from tests.conformance.clauses import clause
-from tests.peer_bench import Bench, causes, endpoint_of, of
+from tests.peer_bench import CLUSTER_ID, SECRET, Bench, causes, endpoint_of, of
 
 ORDERS, OTHERS = PoolName("orders"), PoolName("Orders")
 SUSPECT_MS, DEAD_MS = 5_000, 30_000
@@ -221,6 +223,20 @@ def test_ping_goes_to_who_is_silent_for_five_seconds_and_to_nobody_else() -> Non
     assert bench.state("n3") is PeerState.ALIVE
     pings = silent.commands(bench.effects).count(Ping)
     assert pings <= 3  # one each 2.5 s
+
+
+@clause("002-50", "002-52")
+def test_beacons_that_get_lost_make_nobody_suspect_and_those_that_come_make_nobody_alive() -> None:
+    bench = Bench()
+    n2, n3 = bench.linked("n2"), bench.linked("n3")
+    for number in range(40):  # n2: frames and no beacon; n3: beacons and no frame
+        endpoint = sign_endpoint(n3.key, CLUSTER_ID, endpoint_of("n3"), n3.start + number)
+        datagram = seal_beacon(Beacon(1, endpoint, n3.start), SECRET, number.to_bytes(24))
+        effects = bench.step(n2.alive(), ins.BeaconHeard(datagram), after_ms=1_000)
+        assert Ping not in n2.commands(effects)
+    assert bench.state("n2") is PeerState.ALIVE
+    assert bench.state("n3") is PeerState.DEAD
+    assert Ping in n3.commands(bench.effects)
 
 
 @clause("002-53", "002-54")

@@ -51,6 +51,7 @@ from tests.peer_bench import (
     of,
 )
 from tests.simulation.peers_world import PeersWorld
+from tests.unit.p2p.test_guests import GENESIS, Asking
 
 S = PeerState
 
@@ -371,6 +372,17 @@ def test_a_newcomer_tells_the_one_node_it_knows_and_asks_for_an_ack() -> None:
     assert isinstance(body, Discovered)
     assert body.endpoint.node_id == event.sender == bench.me
     assert (body.endpoint.endpoint, event.action) == (endpoint_of("n1"), Action.ACK)
+
+
+@clause("004-20", "004-41")
+def test_the_uri_of_one_node_and_the_secret_key_are_all_that_a_newcomer_is_given() -> None:
+    asking = Asking()
+    asking.to_guest(asking.answer())
+    assert asking.guest.outcome == GENESIS
+    stranger = Asking(secrets=(bytes(32),))
+    refused = stranger.to_host(stranger.open())
+    assert causes(refused) == ["wrong-secret"]
+    assert of(refused, fx.OpenLink) == []
 
 
 @clause("004-22", "004-24")

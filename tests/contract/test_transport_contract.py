@@ -262,6 +262,27 @@ def test_stop_ends_all_and_tells_nothing_more(run: Callable[[Case], None]) -> No
     run(case)
 
 
+def test_an_inbound_link_that_is_shut_ends_for_its_sender_alone(
+    run: Callable[[Case], None],
+) -> None:
+    async def case(network: Network) -> None:
+        n1, n2, n3 = network.node("n1"), network.node("n2"), network.node("n3")
+        for sender in (n2, n3):
+            sender.dial(n1)
+            sender.send(n1, b"hello")
+        await n1.until(lambda: len(n1.frames) == 2)
+        (from_n2,) = (f.link for f in n1.frames if f.key == link_key_of(n2.key.node_id))
+        n1.transport.shut(from_n2)
+        n1.transport.shut(LinkId(b"of nobody"))
+        await n2.until(lambda: len(n2.all_of(LinkClosed)) == 1)
+        n3.send(n1, b"still here")
+        await n1.until(lambda: len(n1.frames) == 3)
+        assert n3.all_of(LinkClosed) == []
+        assert not n1.transport.faults
+
+    run(case)
+
+
 def test_the_node_that_speaks_first_may_be_dialled_back(run: Callable[[Case], None]) -> None:
     async def case(network: Network) -> None:
         n1, n2 = await network.linked("n1", "n2")

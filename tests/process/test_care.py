@@ -93,7 +93,9 @@ def test_beside_a_running_node(tmp_path: Path) -> None:
         assert told(data, "drain") == {"pid": node.facts["pid"], "ended": True}
         assert node.ended()[0] == Exit.OK
     assert not (data / "admin.sock").exists()
-    assert told(data, "keys") == listed
+    assert [{**row, "uri": ""} for row in told(data, "keys")] == [
+        {**row, "uri": ""} for row in listed
+    ]  # the port was found by the node that ran
 
 
 def test_without_a_node(data: Path, tmp_path: Path) -> None:

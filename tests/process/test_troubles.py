@@ -144,7 +144,7 @@ def test_a_version_that_is_too_old(
     for name in ("PROTOCOL_MIN", "PROTOCOL_MAX"):
         monkeypatch.setattr(hello, name, hello.PROTOCOL_MAX + 1)
     settings = Settings(
-        node=NodeSettings(name="n7", data_dir=tmp_path / "n", join=net.invitation),
+        node=NodeSettings(name="n7", data_dir=tmp_path / "n", join=str(net.invitation)),
         p2p=P2pSettings(listen=Address("127.0.0.1", 0)),
         log=LogSettings(level="error"),
     )

@@ -239,6 +239,7 @@ KINDS: dict[int, tuple[int, bool, Callable[[Any], None] | None]] = {
     12: (0, False, row(whole(255), whole(255), text(64))),
     13: (0, False, None),
     14: (0, False, None),
+    15: (0, False, None),
 }
 TEXT_AT = {1: 1, 7: 0, 12: 2}  # where the body has a text that people see
 

@@ -7,6 +7,7 @@ from quipu.p2p.addresses import encode_endpoint
 from quipu.p2p.decen import encode_command
 from quipu.p2p.frame import encode_head
 from quipu.p2p.gossip import encode_gossip
+from quipu.p2p.hello import NO_CLUSTER
 from tests.peer_readers import READERS
 from tests.peer_samples import (
     CLUSTER_ID,
@@ -16,6 +17,7 @@ from tests.peer_samples import (
     THIRD_SECRET,
     contents,
     endpoint_of,
+    guest_hello,
     hello_of,
     link_key,
     messages,
@@ -46,6 +48,11 @@ def hello_inputs(receiver_secret: bytes = SECRET, *sender_secrets: bytes) -> lis
     return [data, link_key("n1"), key_of("n2").node_id, CLUSTER_ID, receiver_secret]
 
 
+def guest_inputs() -> list[bytes]:
+    data = encode_command(guest_hello())
+    return [data, link_key("n3"), key_of("n2").node_id, NO_CLUSTER, SECRET]
+
+
 def endpoint_inputs(host: str) -> list[bytes]:
     return [encode_endpoint(endpoint_of("n1", host)), CLUSTER_ID]
 
@@ -62,6 +69,7 @@ def peers() -> Rows:
         row("an old secret", "hello", *hello_inputs(OLD_SECRET, SECRET, OLD_SECRET)),
         row("a third secret", "hello", *hello_inputs(THIRD_SECRET, SECRET, THIRD_SECRET)),
         row("one secret", "hello", *hello_inputs()),
+        row("a guest", "hello", *guest_inputs()),
         *(row(f"host {host[:20]}", "endpoint", *endpoint_inputs(host)) for host in HOSTS),
         *(row(name, "content", data) for name, data in contents().items()),
         *(

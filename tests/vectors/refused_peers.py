@@ -7,6 +7,7 @@ from quipu.p2p import decen, gossip
 from quipu.p2p.addresses import encode_endpoint, sign_endpoint
 from quipu.p2p.bodies import encode_body
 from quipu.p2p.decen import encode_command
+from quipu.p2p.hello import NO_CLUSTER
 from quipu.p2p.words import Endpoint
 from tests.peer_samples import (
     ASKED,
@@ -21,6 +22,7 @@ from tests.peer_samples import (
     contents,
     endpoint_of,
     finished,
+    guest_hello,
     hello_of,
     link_key,
     messages,
@@ -214,6 +216,11 @@ def _hello_endpoints() -> Iterator[Case]:
     ):
         yield _hello(name, cause, encode_command(decen.Hello(0, host, port, *rest)))
     stranger = sign_endpoint(key_of("n3"), CLUSTER_ID, Endpoint(command.host, command.port), START)
+    guest = encode_command(guest_hello())
+    yield _hello("a guest's, of no cluster", "wrong-cluster", guest, key="n3")
+    as_member = encode_command(decen.Hello(0, command.host, command.port, *rest))
+    elsewhere = (as_member, link_key("n1"), key_of("n2").node_id, NO_CLUSTER, SECRET)
+    yield case("hello: a member's, as a guest's", "hello", "wrong-cluster", *elsewhere)
     data = _with_headers(signature=stranger.signature.hex())
     yield _hello("endpoint signed by another", "bad-signature", data)
 
@@ -318,7 +325,7 @@ def _gossip() -> Iterator[Case]:
         ("version 2", "unsupported-version", (0, 2)),
         ("id of 15 bytes", "malformed", (1, bytes(15))),
         ("kind 0", "unknown-kind", (2, 0)),
-        ("kind 15", "unknown-kind", (2, 15)),
+        ("kind 16", "unknown-kind", (2, 16)),
         ("kind 255", "unknown-kind", (2, 255)),
         ("kind 256", "malformed", (2, 256)),
         ("sender of 31 bytes", "malformed", (3, bytes(31))),

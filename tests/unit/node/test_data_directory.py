@@ -16,7 +16,9 @@ from quipu.node.data_directory import (
 from quipu.node.exits import BadInvitation, BadSetting, CannotStart, DirectoryTaken, KeyExposed
 from quipu.node.founding import Founding, Joining, OtherFounder, parse_founder, read_seeds
 from quipu.node.invitation import Invitation, read_invitation
+from quipu.node.key_list import key_rows
 from quipu.node.secret_files import read_secret, write_new, write_secret
+from quipu.node.settings import NodeSettings, Settings
 
 RANDOM = bytes(range(80))
 
@@ -50,6 +52,40 @@ def test_a_second_start_is_the_same_node(tmp_path: Path) -> None:
     assert second.is_unsigned
     second.store_made()
     assert not found(tmp_path).is_unsigned
+
+
+def with_secrets(path: Path, *secrets: bytes) -> None:
+    text = "".join(f"quipu-cluster-key-1 {secret.hex()}\n" for secret in secrets)
+    (path / "cluster.key").write_text(text)
+
+
+def test_a_cluster_key_file_holds_up_to_three_secrets(tmp_path: Path) -> None:
+    made = found(tmp_path)
+    new, newer = bytes([1]) * 32, bytes([2]) * 32
+    with_secrets(tmp_path, new, made.cluster_secret, newer)
+    directory = read_directory(tmp_path)
+    assert directory.cluster_secrets == (new, made.cluster_secret, newer)
+    assert directory.cluster_secret == new
+    rows = key_rows(Settings(node=NodeSettings(data_dir=tmp_path)), directory)
+    fingerprints = [row.fingerprint for row in rows if row.name == "cluster"]
+    assert len(set(fingerprints)) == 3
+    assert not any(secret.hex() in str(rows) for secret in directory.cluster_secrets)
+
+
+@pytest.mark.parametrize("secrets", [[1, 2, 3, 4], [1, 1], []])
+def test_what_no_cluster_key_file_holds(secrets: list[int], tmp_path: Path) -> None:
+    found(tmp_path)
+    with_secrets(tmp_path, *(bytes([number]) * 32 for number in secrets))
+    with pytest.raises(KeyExposed):
+        read_directory(tmp_path)
+
+
+def test_a_node_has_one_key(tmp_path: Path) -> None:
+    found(tmp_path)
+    line = (tmp_path / "node.key").read_text()
+    (tmp_path / "node.key").write_text(line + line)
+    with pytest.raises(KeyExposed, match="holds 2 keys"):
+        read_directory(tmp_path)
 
 
 def test_a_first_start_that_was_cut_short_goes_on(tmp_path: Path) -> None:

@@ -178,6 +178,8 @@ def test_room_is_held_from_before_the_body_to_the_answer(
             with ledger.admit(60):
                 with pytest.raises(Overloaded):
                     ledger.admit(41)
+                with pytest.raises(Overloaded):
+                    ledger.admit(41, is_again=True)  # not counted once more
                 with ledger.admit(40), pytest.raises(Overloaded):
                     ledger.admit(0)
             ledger.admit(100)

@@ -1,0 +1,84 @@
+"""What the parameters of paths, queries and headers mean: for /openapi.json and the pages."""
+
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """The part of a path that varies."""
+
+    pattern: str
+    meaning: str
+
+
+PLACES = {
+    "/v1/entries/{id}": Place(
+        "^[0-9a-f]{64}:[0-9]{1,5}$", "Of an entry: the id of its event, a colon and its index."
+    ),
+    "/v1/events/{id}": Place("^[0-9a-f]{64}$", "Of an event: 64 hex digits."),
+    "/v1/consumers/{name}": Place(
+        "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a consumer, as its first PUT chose it."
+    ),
+    "/problems/{code}": Place("^[a-z-]+$", "A code of the closed list."),
+    "/v1/admin/operations/{id}": Place(
+        "^[0-9a-f]{16}$", "Of an operation, as the answer that began it gave it."
+    ),
+}
+_IF_MATCH = "The ETag that it must still have, else 412; `*`: it must be there."
+_READ_WAIT = "Wait so long until it is final: a duration such as 30s, at most 120s."
+_STREAM_OF_OTHERS = "The stream of entries that name none; without it `default`."
+MEANINGS = {
+    "wait": "For which state to wait: stored or read.",
+    "timeout": "How long to wait for the state: a duration such as 500ms or 30s, at most 120s.",
+    "stream": "Only entries of this stream.",
+    "author": "Only entries of this member: node id, number or name.",
+    "limit": "At most so many items.",
+    "verbose": "Show also what holds; any value.",
+}
+MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
+    "submit.stream": _STREAM_OF_OTHERS,
+    "submit_batch.stream": _STREAM_OF_OTHERS,
+    "submit_batch.atomic": "Store all as one event, or none.",
+    "ingest.stream": _STREAM_OF_OTHERS,
+    "ingest.content_type": "The media type of entries that name none.",
+    "validate.stream": _STREAM_OF_OTHERS,
+    "list.after": "Go on after this cursor; without it the list begins at its start.",
+    "list.submitter": "Only entries of this submitter: the name of the token that sent them.",
+    "list.client": "Only entries of the client with this number.",
+    "list.state": "read, or stored: held and not final yet.",
+    "list.since": "Only entries of this time (RFC 3339) or later.",
+    "list.until": "Only entries before this time (RFC 3339).",
+    "list.order": "asc: the oldest first; desc: the newest.",
+    "list.wait": "Where the page would be empty, wait so long for something: at most 120s.",
+    "list.idempotency_key": "Only the entry that this key was used for, by the caller or "
+    "`submitter`, in `stream` (without it `default`).",
+    "status.wait": _READ_WAIT,
+    "follow.from": "now, start, or a cursor; a header Last-Event-ID counts before it.",
+    "follow.events": "Of entries, status, members, with commas; members needs cluster:read.",
+    "ancestors.depth": "So many edges away.",
+    "window.center": "The id of the event in the middle; without it the newest final one.",
+    "window.before": "So many events before it.",
+    "window.after": "So many events after it.",
+    "diff.peer": "The other member: number, node id or name. It is needed.",
+    "diff.timeout": "How long its answer is waited for: more than 0, at most 60s.",
+    "scrub.signatures": "Check every signature, too.",
+    "readyz.for": "write: it takes entries; read: finality is possible; store: the last scrub "
+    "found nothing wrong.",
+}
+HEADERS = {
+    "submit": {"Idempotency-Key": "The same key and bytes again give the first answer."},
+    "validate": {"Idempotency-Key": "As it would be sent with the entry."},
+    "get": {"If-None-Match": "The ETag of the entry that you have: 304 where it is the same."},
+    "keep_consumer": {
+        "If-Match": _IF_MATCH,
+        "If-None-Match": "`*`: there must be none yet, else 412.",
+    },
+    "forget_consumer": {"If-Match": _IF_MATCH},
+    "follow": {"Last-Event-ID": "The cursor of the last event that was seen, as SSE sends it."},
+}
+
+
+def meaning_of(operation: str, name: str) -> str:
+    """Of a parameter of the query."""
+    found = MEANINGS_OF_ONE.get(f"{operation}.{name}") or MEANINGS.get(name)
+    assert found is not None, f"{operation} has a parameter {name} without a meaning"
+    return found
