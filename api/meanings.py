@@ -27,7 +27,7 @@ MEANINGS = {
     "peer_frames_missed_total": "Frames of peers that were lost on the way; syncing repairs that.",
     "peer_frames_received_total": "Frames of peers that came in.",
     "peer_frames_sent_total": "Frames for peers that went out.",
-    "peer_messages_sent_total": "Messages of the ledger for peers: events, receipts, syncing.",
+    "peer_messages_sent_total": "Messages of the ledger for peers: events, receipts, repairs.",
     "peer_received_bytes_total": "Bytes of these frames, before encryption.",
     "peer_sent_bytes_total": "Bytes of these frames, before encryption.",
     "peers_blocked": "Peers that a test has parted this node from; 0 wherever it matters.",

@@ -11,6 +11,7 @@ from bench.clusters import NodeCluster, cpu_s, node_cluster
 from bench.figures import note_figure
 from quipu.p2p.transports.inbound import FRAME_WIRE_BYTES
 
+SYNC_PERIODS_S = 4.0  # two SyncEvents to each peer
 POSTS = Case("growth", "POSTs to read", 64, 1, [requests.post("growth", ENTRY_BYTES, READ)])
 
 
@@ -39,12 +40,12 @@ class Growth:
         note_figure(command, f"{name}: CPU us an entry", self.busy.cpu_us)
 
 
-def measure(folder: Path, count: int, plan: Plan) -> Growth:
+def measure(folder: Path, count: int, plan: Plan, idle_s: float = SYNC_PERIODS_S) -> Growth:
     with node_cluster(folder, count) as cluster:
         measured = Measured(POSTS, cluster)
         measured.round(plan)  # so that nothing is new to it
         cluster.disagreement()
-        idle_bytes_s, idle_cpu = _idle(cluster, count, plan.seconds)
+        idle_bytes_s, idle_cpu = _idle(cluster, count, idle_s)
         busy = measured.round(plan)
         return Growth(count, idle_bytes_s, idle_cpu, busy, measured.missing())
 

@@ -63,7 +63,7 @@ def test_a_node_that_was_away_has_all_that_it_missed(tmp_path: Path) -> None:
 
 
 def test_an_idle_cluster_sends_little_and_a_lone_node_nothing(tmp_path: Path) -> None:
-    alone, two = (growth.measure(tmp_path / str(n), n, SHORT) for n in (1, 2))
+    alone, two = (growth.measure(tmp_path / str(n), n, SHORT, idle_s=0.1) for n in (1, 2))
     assert (alone.void, two.void) == ("", "")
     assert alone.idle_bytes_s == 0
     assert two.busy.wire_bytes > 0
