@@ -116,6 +116,7 @@ class LmdbStore:
 
     def _write(self, durable: Sequence[Durable]) -> None:
         written = 0
+        self._ahead.make((self._env.info()["last_pgno"] + 1) * self._page_bytes)
         try:
             with self._env.begin(write=True) as txn:
                 batch = Batch(txn, self._tables)
@@ -132,7 +133,6 @@ class LmdbStore:
                 self._lost = unknown
                 raise
         self._snapshot.renew()
-        self._ahead.make((self._env.info()["last_pgno"] + 1) * self._page_bytes)
 
     def _grow(self) -> None:
         size = self._env.info()["map_size"]

@@ -15,7 +15,7 @@ from tests.process.shaken import AGAIN_S_MAX, Apps, Shaken, shaken
 
 SEED = 5
 LENGTHS_S = (1.0, 2.5)
-SUSPECT_S = (4.5, 7.5)  # 5 to 7 s of silence; a heartbeat is up to a second old, a look takes time
+SUSPECT_S = (3.9, 7.5)  # 5 to 7 s of silence; a heartbeat is up to a second old, a look takes time
 BACK_S_MAX = 3.0
 CUT_S = 12.0  # long enough to be UNREACHABLE
 ROUNDS = 5
