@@ -53,7 +53,6 @@ class Confirmer:
     _not_due: dict[BranchKey, None] = field(default_factory=dict)  # has events ahead of their time
     _open: dict[Cord, None] = field(default_factory=dict)  # all that are; some may have closed
     _next_ms: int = 0
-    _next_lone_ms: int = 0
 
     def consider(self, key: BranchKey) -> None:
         self._pending[key] = None
@@ -65,7 +64,7 @@ class Confirmer:
 
     @property
     def deadline_ms(self) -> int | None:
-        waits = [self._due_ms()] if self._pending or self.owes_first else []
+        waits = [self._next_ms] if self._pending or self.owes_first else []
         if self.not_due_ms is not None:
             waits.append(self.not_due_ms)
         return min(waits, default=None)
@@ -152,31 +151,19 @@ class Confirmer:
         """The Invs of this turn; the last of them is the one to send."""
         if grounds.me not in grounds.epoch.members or self.sealed:
             return []
-        if grounds.now.monotonic_ms < self._due_ms():
+        if grounds.now.monotonic_ms < self._next_ms:
             return []
         rising = self._rising(grounds)
         if not rising and not self.owes_first:
             return []
-        others = len(grounds.epoch.members) - 1
-        self._next_lone_ms = grounds.now.monotonic_ms + others * limits.INV_INTERVAL_MEMBER_MS
-        self._next_ms = max(
-            self._next_lone_ms, grounds.now.monotonic_ms + limits.INV_INTERVAL_FLOOR_MS
-        )
+        pace_ms = max(limits.INV_INTERVAL_FLOOR_MS, len(grounds.epoch.members) - 1)
+        self._next_ms = grounds.now.monotonic_ms + pace_ms
         invs = self._strides(rising, grounds)
         for record, seq in rising:
             self._sign_upto(record, seq)
         invs.append(self._build(self._open_rows(grounds, self.owes_first), grounds))
         self.owes_first = False
         return invs
-
-    def _due_ms(self) -> int:
-        """Where one event is all that is new, nothing would share its Inv: to wait for more would
-        only make it late."""
-        if len(self._pending) == 1 and not self._not_due and not self.owes_first:
-            record = self.known.dag.branches[next(iter(self._pending))]
-            if record.held_seq - record.signed_seq == 1:
-                return self._next_lone_ms
-        return self._next_ms
 
     def seal(self, close: bytes, grounds: Grounds) -> list[inv.Inv]:
         """One last Inv of this epoch, with a row for every cord acknowledged above the cut."""

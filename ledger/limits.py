@@ -39,8 +39,7 @@ CHECKPOINT_RETRY_MS = 1_000  # a core that could not sign is asked again
 INV_STRIDE = 256  # seqs between two kept Invs of a signer: a proof needs at most 256 headers
 INVS_SCANNED_MAX = 4096  # receipts of one signer looked through at a time for a bundle
 BUNDLE_SEARCH_FACTOR = 32  # a search for receipts begins 2 s before, 64 s, 34 min, 18 h ...
-INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; of several events at most one in max(5, n - 1) ms
-INV_INTERVAL_MEMBER_MS = 1  # for each other member, of one event too: 1,000 Invs/s reach a member
+INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; under load at most one in max(5, n - 1) ms
 CORD_OPEN_MS = 10_000  # a row that has not moved for 10 s and is Read may be left out
 PARKED_ROWS_PER_SIGNER_MAX = 1024  # two a cord; a flooder of ghosts is held at one Inv's worth
 

@@ -236,7 +236,6 @@ def _connect(node: Node) -> None:
         ledger.tell,
         epoch_opened,
         network.core_rebuilt,
-        ledger.is_awaited,
         store_has_room,
         node.give_up,
     )

@@ -141,7 +141,6 @@ class RunningLedger:
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(event_id, []).append(answer)
         self._waiting_count += 1
-        self.turns.release()
         try:
             async with asyncio.timeout(timeout_s):
                 return await answer
@@ -256,11 +255,6 @@ class RunningLedger:
                 if isinstance(item, EventRead):
                     self._answer(item.event_id, True)
         self.newsroom.tell(news)
-
-    def is_awaited(self, events: Sequence[EventId]) -> bool:
-        """By a listener, who is told of all, or by a request."""
-        has_listeners = bool(self.newsroom.listeners)
-        return has_listeners or any(event in self._waiting for event in events)
 
     def end_waiting(self, reason: str) -> None:
         self.newsroom.end(reason)

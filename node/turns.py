@@ -1,8 +1,7 @@
 """The loop: collect, step the core once, commit once, speak.
 
-While a commit runs it only collects, so what queued up meanwhile is the next event. A turn that
-only counts receipts of others may wait for the commit of another one (`holding`). A failed commit
-discards the core and goes on from what is durable; a full disk pauses it.
+While a commit runs it only collects, so what queued up meanwhile is the next event. A failed
+commit discards the core and goes on from what is durable; a full disk pauses it.
 """
 
 import asyncio
@@ -28,7 +27,6 @@ from quipu.ledger.refusals import Refused
 from quipu.ledger.words import EventId, Hlc, Journal, NodeId, Seq
 from quipu.node import limits
 from quipu.node.failpoints import passing
-from quipu.node.holding import IsAwaited, joined, may_wait
 from quipu.node.inbox import Inbox
 from quipu.node.logs import Log
 from quipu.node.machine import Machine
@@ -56,7 +54,6 @@ class Outlets:
     tell: Callable[[list[News]], None] = lambda news: None
     epoch_opened: Callable[[], None] = lambda: None
     core_rebuilt: Callable[[], None] = lambda: None
-    is_awaited: IsAwaited = lambda events: True  # by somebody at this node, to become Read
     has_room: Callable[[], bool] = lambda: True  # whether a full disk has room again
     give_up: Callable[[str], None] = lambda why: None
 
@@ -74,8 +71,6 @@ class Turns:
     committing_since: float | None = None
     is_stopped: bool = False
     _effects: Effects | None = None  # of the commit under way
-    _held: Effects | None = None  # decided, and due to be committed by `_held_until`
-    _held_until: float = 0.0
     _asked: bool = False
     _timer: asyncio.TimerHandle | None = None
     _idle: list[asyncio.Future[None]] = field(default_factory=list)
@@ -88,20 +83,12 @@ class Turns:
             self._asked = True
             asyncio.get_running_loop().call_soon(self._turn)
 
-    def release(self) -> None:
-        """Somebody waits now: what was held is not held any longer."""
-        if self._held is not None:
-            self._held_until = 0.0
-            self.wake()
-
     def is_idle(self) -> bool:
-        is_committing = self.committing_since is not None
-        return not (is_committing or self._held is not None or self.inbox.has_inputs())
+        return self.committing_since is None and not self.inbox.has_inputs()
 
     async def idle(self) -> None:
         """Until nothing waits and no commit is under way."""
         while not (self.is_idle() or self.is_stopped):
-            self.release()
             waiting = asyncio.get_running_loop().create_future()
             self._idle.append(waiting)
             await waiting
@@ -121,13 +108,11 @@ class Turns:
         machine = self.machine
         wanted = (machine.core.next_deadline(), machine.checkpoint.next_deadline())
         deadline_ms = min((ms for ms in wanted if ms is not None), default=None)
-        waits_s = [] if self._held is None else [self._held_until - time.monotonic()]
-        if deadline_ms is not None:
-            wait_ms = deadline_ms - machine.surroundings.clock().monotonic_ms
-            waits_s.append(max(wait_ms, 1) / MS_PER_S)
-        if waits_s and not self.is_stopped:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(min(waits_s), 0.0), self.wake)
+        if deadline_ms is None or self.is_stopped:
+            return
+        wait_ms = max(deadline_ms - machine.surroundings.clock().monotonic_ms, 1)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(wait_ms / MS_PER_S, self.wake)
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -151,27 +136,12 @@ class Turns:
         for effect in effects.spoken:
             if isinstance(effect, SendEarly):
                 self.outlets.send(effect.peer, effect.data)
-        if self._is_held(effects):
-            self._plan()
-            return
-        effects, self._held = joined(self._held, effects), None
         if effects.durable:
             self._effects, self.committing_since = effects, time.monotonic()
             self.writer.commit(self.machine.store, effects.durable, self._committed)
         else:
             self._speak(effects)
             self._plan()
-
-    def _is_held(self, effects: Effects) -> bool:
-        now, is_first = time.monotonic(), self._held is None
-        if not effects.durable if is_first else now >= self._held_until:
-            return False
-        if not may_wait(effects, self.machine.surroundings.key.node_id, self.outlets.is_awaited):
-            return False
-        if is_first:
-            self._held_until = now + limits.RECEIPTS_HELD_S
-        self._held = joined(self._held, effects)
-        return True
 
     def _step(self) -> Effects | None:
         machine, begun = self.machine, time.perf_counter()
@@ -280,7 +250,6 @@ class Turns:
         self._rebuild(reopen=not isinstance(error, stores.StoreFull | stores.DiskFailed))
 
     def _rebuild(self, reopen: bool) -> None:
-        self._held = None  # receipts that are heard again
         now = time.monotonic()
         self._rebuilt.append(now)
         while self._rebuilt[0] < now - limits.REBUILD_WINDOW_S:

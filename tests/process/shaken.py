@@ -109,9 +109,16 @@ class Shaken:
 
     def state_of(self, seen: int, by: int) -> str:
         """On the ladder of the other one."""
+        return str(self._row(seen, by).get("state", ""))
+
+    def silence_s(self, seen: int, by: int) -> float:
+        """Since the other one has heard it."""
+        return float(self._row(seen, by)["heard_ms_ago"]) / 1_000
+
+    def _row(self, seen: int, by: int) -> dict[str, Any]:
         told = self.ask(by, "/v1/cluster/members") or {"items": []}
         wanted = self.net.node(seen).node_id
-        return next((str(row["state"]) for row in told["items"] if row["node_id"] == wanted), "")
+        return next((row for row in told["items"] if row["node_id"] == wanted), {})
 
     def are_equal(self) -> bool:
         """All hold the same, and all of it is Read everywhere."""
