@@ -145,8 +145,16 @@ Message = (
 _codec: Canonical[Message] = Canonical(Message, limits.MESSAGE_BYTES_MAX)  # type: ignore[arg-type]
 
 
+_INV_HEAD = encode(InvMessage(b""))[:2]  # an array of two, and the tag
+
+
 def encode_message(message: Message) -> bytes:
     return encode(message)
+
+
+def is_receipt(data: bytes) -> bool:
+    """Whether a message that is not decoded yet is an Inv."""
+    return data.startswith(_INV_HEAD)
 
 
 def decode_message(data: bytes) -> Message:

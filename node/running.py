@@ -148,6 +148,7 @@ class RunningLedger:
             raise Overloaded(limits.RETRY_AFTER_S, "too many wait for events to become Read")
         self._waiting.setdefault(event_id, {})[answer] = None
         self._waiting_count += 1
+        self.inbox.press()
         answer.add_done_callback(partial(self._waits_no_more, event_id))
         return answer
 
@@ -263,7 +264,12 @@ class RunningLedger:
         return [peer for peer in (self.node_id, *self.network.up) if peer in members]
 
     # --- news -----------------------------------------------------------------------------------
+    def is_awaited(self) -> bool:
+        """Somebody here waits for what becomes Read."""
+        return bool(self._waiting or self.newsroom.listeners)
+
     def subscribe(self, queue_max: int = 1_024) -> Subscription:
+        self.inbox.press()
         return self.newsroom.subscribe(self.feed_number, queue_max)
 
     def tell(self, news: list[News]) -> None:
