@@ -92,7 +92,7 @@ fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
-	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core
