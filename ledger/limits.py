@@ -67,6 +67,8 @@ RESEND_BYTES_MAX = 1 * MIB  # to one member at one time
 RESEND_EVENTS_MAX = 256  # to one member at one time
 FANOUT_ALL_MAX = 16  # an author sends to every member up to this roster
 FANOUT_ABOVE = 8  # and to this many above it; holders send on to the others
+ATTACHMENTS = 3  # members that an observer keeps links to: two may fail
+OBSERVERS_BYTES_MAX = 4 * MIB  # sent on in a turn, over all observers; SyncEvent says the rest
 
 # --- reconciliation -----------------------------------------------------------------------------
 SYNC_INTERVAL_MS = 2_000  # seed 003: every 2 seconds
