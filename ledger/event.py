@@ -81,6 +81,7 @@ class EventMeta(NamedTuple):
 
     id: EventId
     slot: Slot
+    branch: BranchKey  # of the slot: asked for a dozen times while the event is on its way
     epoch: EpochNo
     prev: EventId
     parents: tuple[EventId, ...]
@@ -88,10 +89,6 @@ class EventMeta(NamedTuple):
     depth: int
     size: int
     entry_count: int
-
-    @property
-    def branch(self) -> BranchKey:
-        return self.slot.branch
 
     @property
     def seq(self) -> Seq:
@@ -166,9 +163,11 @@ def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEv
 
 def meta_of(event: SignedEvent, author_no: NodeNo, branch_number: int) -> EventMeta:
     header = event.header
+    slot = Slot(author_no, Journal(header.journal), Seq(header.seq), branch_number)
     return EventMeta(
         id=event.id,
-        slot=Slot(author_no, Journal(header.journal), Seq(header.seq), branch_number),
+        slot=slot,
+        branch=slot.branch,
         epoch=EpochNo(header.epoch),
         prev=EventId(header.prev),
         parents=tuple(EventId(parent) for parent in header.parents),
