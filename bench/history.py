@@ -96,8 +96,10 @@ def _in_memory(folders: Sequence[Path]) -> Iterator[list[Path]]:
             shutil.copytree(folder, copy)
         yield copies
         for folder, copy in zip(folders, copies, strict=True):
-            name = Path(read_directory(folder).store_path.name) / environment.DATA_FILE
-            shutil.copyfile(copy / name, folder / name)
+            store = read_directory(folder).store_path
+            store.mkdir(mode=0o700, exist_ok=True)
+            name = environment.DATA_FILE
+            shutil.copyfile(copy / store.name / name, store / name)
 
 
 def write(folders: Sequence[Path], events: int, stream: str, size: int, entries: int) -> None:

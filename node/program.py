@@ -197,6 +197,7 @@ def _administration(
     return Administration(
         directory.path,
         keys,
+        directory.key.sign,
         lambda: None,
         forget_dead_readers,
         Operations(wall_ms, log),
