@@ -21,7 +21,6 @@ from quipu.ledger.words import (
     EpochNo,
     EventId,
     Hlc,
-    Journal,
     NodeId,
     NodeNo,
     Seq,
@@ -161,20 +160,25 @@ def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEv
     return SignedEvent(event_id(header_bytes), header, header_bytes, signature, body, leaves)
 
 
+def with_standing(event: SignedEvent, standing: Standing) -> SignedEvent:
+    return SignedEvent(*event[:-1], standing)
+
+
 def meta_of(event: SignedEvent, author_no: NodeNo, branch_number: int) -> EventMeta:
+    """Written flat: 1.1 us, and 2.3 with names and casts."""
     header = event.header
-    slot = Slot(author_no, Journal(header.journal), Seq(header.seq), branch_number)
+    slot = Slot(author_no, header.journal, header.seq, branch_number)  # type: ignore[arg-type]
     return EventMeta(
-        id=event.id,
-        slot=slot,
-        branch=slot.branch,
-        epoch=EpochNo(header.epoch),
-        prev=EventId(header.prev),
-        parents=tuple(EventId(parent) for parent in header.parents),
-        hlc=Hlc(header.hlc),
-        depth=header.depth,
-        size=event.size,
-        entry_count=header.entry_count,
+        event.id,
+        slot,
+        slot.branch,
+        header.epoch,  # type: ignore[arg-type]
+        header.prev,  # type: ignore[arg-type]
+        tuple(header.parents),  # type: ignore[arg-type]
+        header.hlc,  # type: ignore[arg-type]
+        header.depth,
+        len(event.header_bytes) + len(event.signature) + len(event.body),
+        header.entry_count,
     )
 
 
