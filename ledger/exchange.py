@@ -242,7 +242,9 @@ class Exchange:
         while seq < upto and budget > 0:
             seq += 1
             event = intake.known.past.event(intake.known.dag.id_on(record, Seq(seq)))
-            if event is None or not intake.proving.is_good(record, Seq(seq), event):
+            if event is None or not intake.proving.is_good(
+                record, Seq(seq), event.id, event.signature
+            ):
                 return
             budget -= event.size
             turn.say(SendMessage(member, encode_message(EventMessage(bytes_of(event)))))

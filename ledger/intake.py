@@ -94,7 +94,7 @@ class Intake:
         if event.standing is Standing.SPARED:
             self.proving.spared(meta)
         self.fetch.got(event.id)
-        self.confirmer.consider(meta.branch)
+        self.confirmer.consider(meta.branch, turn.now.monotonic_ms)
         self.resend.note(self.known.dag.branches[meta.branch], turn.now)
         for signer, row in self.known.receipts.unpark(meta):
             if (

@@ -147,8 +147,16 @@ _SIGNED_BEGINNINGS = (b"\x92\x01", b"\x92\x02")  # arrays of two, EventMessage a
 _codec: Canonical[Message] = Canonical(Message, limits.MESSAGE_BYTES_MAX)  # type: ignore[arg-type]
 
 
+_INV_HEAD = encode(InvMessage(b""))[:2]  # an array of two, and the tag
+
+
 def encode_message(message: Message) -> bytes:
     return encode(message)
+
+
+def is_receipt(data: bytes) -> bool:
+    """Whether a message that is not decoded yet is an Inv."""
+    return data.startswith(_INV_HEAD)
 
 
 def decode_message(data: bytes) -> Message:
