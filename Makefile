@@ -92,7 +92,7 @@ fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
-	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core
@@ -109,6 +109,7 @@ reference: install ## write the reference pages of routes, problems and commands
 figures: install ## write the tables of figures in docs anew
 	@$(BIN)/python -m tests.simulation figures
 	@$(BIN)/python -m tests.settings_page
+	@$(BIN)/python -m tests.dumps_page
 
 # A resolver writes the locks; --no-emit-* keeps the place the packages came from out of them.
 lock: install ## resolve pyproject.toml anew into requirements/*.lock
@@ -117,7 +118,7 @@ lock: install ## resolve pyproject.toml anew into requirements/*.lock
 		--no-emit-trusted-host --no-emit-find-links --no-emit-options --annotation-style=line \
 		--output-file "$$@" pyproject.toml; }; \
 	LOCK requirements/run.lock; \
-	LOCK requirements/test.lock --extra test; \
+	LOCK requirements/test.lock --extra test --extra analytics; \
 	LOCK requirements/analytics.lock --extra analytics
 
 clean: ## remove caches and build products (not .venv)

@@ -55,7 +55,7 @@ class _Terms(NamedTuple):
 
     @property
     def takes_plain(self) -> bool:
-        return self.item_type == JSON and self.wanted == "stored"
+        return self.item_type == JSON
 
 
 async def submit_batch(call: Call) -> Response:
@@ -185,9 +185,15 @@ async def _store_part(call: Call, part: dict[int, Shaped]) -> dict[int, Outcome 
 # --- results --------------------------------------------------------------------------------------
 async def _results(call: Call, outcomes: _Outcomes, terms: _Terms, first: int) -> list[BatchResult]:
     if isinstance(outcomes, _Together):
-        event, at = outcomes.stored.event_id.hex(), outcomes.stored.index
+        event, at = outcomes.stored.event_id, outcomes.stored.index
+        status = 201
+        state: State = "stored"
+        if terms.wanted == "read":
+            state = await reached_state(call, event, terms.timeout_ms)
+            status = 201 if state == "read" else 202
+        name = event.hex()
         return [
-            BatchResult(first + i, 201, f"{event}:{at + i}", "stored", False)
+            BatchResult(first + i, status, f"{name}:{at + i}", state, False)
             for i in range(outcomes.entries)
         ]
     reached: dict[bytes, State] = {}

@@ -2,8 +2,9 @@
 
 A request that came whole, on a connection where nothing else is under way, is answered from the
 connection itself: no task, no stream, no response object. That takes 85 us of CPU in place of 115
-for a POST. aiohttp has parsed it just the same, and whatever is unusual about it (a query, a body
-still on its way, pipelining, an encoded path, HTTP/1.0) goes the long way, with the same answer.
+for a POST, and half of that where it waits for Read. aiohttp has parsed it just the same, and
+whatever is unusual about it (any other query, a body still on its way, pipelining, an encoded path,
+HTTP/1.0) goes the long way, with the same answer.
 """
 
 import asyncio
@@ -26,10 +27,14 @@ from quipu.api.face import Admitted, Face, problem_reply
 from quipu.api.idempotency import Outcome, outcome_of
 from quipu.api.problems import Problem
 from quipu.api.reading import entry_reply
-from quipu.api.writing import begin, defaults_of, stored_receipt
+from quipu.api.refusals import FAULTS
+from quipu.api.times import duration_ms
+from quipu.api.writing import WAIT, begin, defaults_of, state_now, stored_receipt, waited_receipt
 from quipu.node.service import Stored
 
 _SUBMIT = "/v1/entries"
+_SUBMIT_READ = _SUBMIT + "?wait=read"
+_WAIT_S = duration_ms(WAIT) / 1_000
 _GET = re.compile(r"/v1/entries/([0-9a-f]{64}:[0-9]{1,5})", re.ASCII)
 _OVERLOAD = frozenset({Code.NODE_FULL, Code.TOO_MANY_REQUESTS})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
@@ -52,6 +57,7 @@ class Errand(NamedTuple):
 
     endpoint: Endpoint
     argument: str
+    waits_read: bool = False
 
 
 class Express:
@@ -59,14 +65,18 @@ class Express:
 
     def __init__(self, face: Face) -> None:
         self.face = face
-        self._submit = Errand(face.routes.find("POST", _SUBMIT)[0], "")
+        submit = face.routes.find("POST", _SUBMIT)[0]
+        self._submits = {
+            _SUBMIT: Errand(submit, ""),
+            _SUBMIT_READ: Errand(submit, "", waits_read=True),
+        }
         self._get = face.routes.find("GET", _SUBMIT + "/-")[0]
 
     def errand(self, message: RawRequestMessage) -> Errand | None:
         if message.should_close or message.version != HttpVersion11:
             return None
         if message.method == "POST":
-            return self._submit if message.path == _SUBMIT else None
+            return self._submits.get(message.path)
         if message.method == "GET":
             found = _GET.fullmatch(message.path)
             if found and "If-None-Match" not in message.headers:
@@ -77,10 +87,10 @@ class Express:
         face = self.face
         face.under_way += 1
         asked = cast(web.BaseRequest, request)  # as far as these two look at it
-        going = _Going(face, connection, errand.endpoint.name, face.request_id(asked))
+        going = _Going(face, connection, errand, face.request_id(asked))
         try:
             principal = face.identify(asked, errand.endpoint)
-            call = Call(face, asked, *errand, principal, going.identity)
+            call = Call(face, asked, errand.endpoint, errand.argument, principal, going.identity)
             if errand.endpoint is self._get:
                 going.answer(entry_reply(call))
             else:
@@ -92,16 +102,20 @@ class Express:
 class _Going:
     """One request between its last byte and its answer."""
 
-    __slots__ = ("_admitted", "_call", "_connection", "_face", "_name", "_started_s", "identity")
+    __slots__ = (
+        "_admitted", "_call", "_connection", "_errand", "_face", "_outcome", "_started_s",
+        "identity",
+    )  # fmt: skip
     _call: Call
     _admitted: Admitted
+    _outcome: Outcome
 
     def __init__(
-        self, face: Face, connection: "ExpressConnection", name: str, identity: str
+        self, face: Face, connection: "ExpressConnection", errand: Errand, identity: str
     ) -> None:
         self._face = face
         self._connection = connection
-        self._name = name
+        self._errand = errand
         self._started_s = time.perf_counter()
         self.identity = identity
 
@@ -135,9 +149,34 @@ class _Going:
     def _landed(self, flight: "asyncio.Future[Stored] | asyncio.Future[Outcome]") -> None:
         self._leave()
         try:
-            self.answer(stored_receipt(self._call, outcome_of(flight.result())))
+            self._outcome = outcome_of(flight.result())
+            if self._errand.waits_read:
+                self._wait_read()
+            else:
+                self.answer(stored_receipt(self._call, self._outcome))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller is told
             self.fail(error)
+
+    def _wait_read(self) -> None:
+        try:
+            waited = self._face.read_within(self._outcome.id.event, _WAIT_S)
+        except FAULTS:  # too many wait already: it is stored all the same
+            self._tell(False)
+            return
+        if waited.done():
+            self._tell(waited.result())
+        else:
+            waited.add_done_callback(self._waited)
+
+    def _waited(self, waited: "asyncio.Future[bool]") -> None:
+        try:
+            self._tell(waited.result())
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller is told
+            self.fail(error)
+
+    def _tell(self, is_read: bool) -> None:
+        reached = "read" if is_read else state_now(self._call, self._outcome.id.event)
+        self.answer(waited_receipt(self._call, self._outcome, reached))
 
     def fail(self, error: BaseException) -> None:
         found = self._face.explained(error, self.identity)
@@ -148,7 +187,7 @@ class _Going:
     def answer(self, reply: Reply) -> None:
         self._face.ended()
         seconds = time.perf_counter() - self._started_s
-        self._face.counters.answered(self._name, reply.status, seconds)
+        self._face.counters.answered(self._errand.endpoint.name, reply.status, seconds)
         self._connection.answer(wire(reply, self.identity))
 
 

@@ -381,6 +381,7 @@ class Core:
             key, base, parent = self.dag.branch_for(header, cord)
             placed = Placed(meta_of(event, self.me, key.number), base, parent, b"")
             self.intake.hold(event, placed, turn)
+            turn.events.append(event)
             index = 0
             for submission in batch:
                 turn.say(EntriesStored(submission.ticket, event.id, index))

@@ -79,6 +79,8 @@ class Intake:
                 turn.note(how.peer, Reason.FORKED)
                 continue
             self.hold(event, verdict.placed, turn)
+            if not how.asked:
+                turn.events.append(event)
             count += 1
             for child in self.waiting.release(event.id):
                 queue.append((child.event, None, how._replace(peer=child.peer, asked=child.asked)))
@@ -92,7 +94,7 @@ class Intake:
         if event.standing is Standing.SPARED:
             self.proving.spared(meta)
         self.fetch.got(event.id)
-        self.confirmer.consider(meta.branch)
+        self.confirmer.consider(meta.branch, turn.now.monotonic_ms)
         self.resend.note(self.known.dag.branches[meta.branch], turn.now)
         for signer, row in self.known.receipts.unpark(meta):
             if (
@@ -159,6 +161,8 @@ class Intake:
             return False
         is_news = signer == self.known.me and inv.number > self.confirmer.last_number
         self.count_inv(signer, inv, turn)
+        if not asked:
+            turn.receipts[signer] = inv
         return is_news
 
     def count_inv(self, signer: NodeNo, inv: invs.Inv, turn: Turn) -> None:

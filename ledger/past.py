@@ -1,14 +1,13 @@
 """The past as a turn sees it: History, and above it what was decided and is not in it yet."""
 
 from collections import deque
-from collections.abc import Iterator
 
 from quipu.ledger import limits
 from quipu.ledger.event import EventMeta, SignedEvent
-from quipu.ledger.history import History
+from quipu.ledger.history import Held, History
 from quipu.ledger.inv import Inv
-from quipu.ledger.messages import PREFIX_BYTES
-from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
+from quipu.ledger.messages import PREFIX_BYTES, bytes_of
+from quipu.ledger.words import EpochNo, EventId, Hlc, InvNumber, NodeNo, Seq, Slot
 
 
 class Past:
@@ -61,19 +60,16 @@ class Past:
     def event(self, identity: EventId) -> SignedEvent | None:
         return self._events.get(identity) or self._history.event(identity)
 
-    def run(self, first: Slot, last: Seq) -> Iterator[tuple[Slot, SignedEvent]]:
-        """The events of one branch from `first` up to `last`."""
-        seq = first.seq
-        for slot, event in self._history.run(first, last):
-            seq = Seq(slot.seq + 1)
-            yield slot, event
-        for number in range(seq, last + 1):  # decided in this turn
-            slot = first._replace(seq=Seq(number))
-            identity = self._slots.get(slot)
-            event_now = self._events.get(identity) if identity else None
-            if event_now is None:
-                return
-            yield slot, event_now
+    def run(self, first: Slot, last: Seq, bytes_max: int) -> list[Held]:
+        """Events of one branch from `first` up to `last`; none where there are no more."""
+        found = self._history.run(first, last, bytes_max)
+        if not found and first.seq <= last:  # decided in this turn
+            event = self._events.get(self._slots.get(first, EventId(b"")))
+            if event is not None:
+                hlc = Hlc(event.header.hlc)
+                data = bytes_of(event)
+                found = [Held(first.branch, first.seq, event.id, hlc, event.size, data)]
+        return found
 
     def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
         return self._history.epoch_document(number)

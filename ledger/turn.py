@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 
 from quipu.ledger.effects import Durable, Effects, InputRefused, SendEarly, SendMessage, Spoken
+from quipu.ledger.event import SignedEvent
+from quipu.ledger.inv import Inv
 from quipu.ledger.messages import Message, encode_message
 from quipu.ledger.refusals import Reason, Refused
-from quipu.ledger.words import Hlc, NodeId, Now
+from quipu.ledger.words import Hlc, NodeId, NodeNo, Now
 
 
 @dataclass(slots=True)
@@ -15,6 +17,8 @@ class Turn:
     due_until: Hlc
     durable: list[Durable] = field(default_factory=list)
     spoken: list[Spoken] = field(default_factory=list)
+    events: list[SignedEvent] = field(default_factory=list)  # new, and not asked for
+    receipts: dict[NodeNo, Inv] = field(default_factory=dict)  # of others; the last of each
 
     def keep(self, effect: Durable) -> None:
         self.durable.append(effect)

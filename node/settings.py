@@ -79,6 +79,11 @@ class P2pSettings:
         "IPv4 multicast group:port of the local network on which members say, sealed, where they "
         "are; none: no beacon",
     )
+    multicast: Address | None = setting(
+        None,
+        "IPv4 multicast group:port of the local network to which what several peers get is sent "
+        "once, sealed; none: a copy to each",
+    )
     peers: tuple[str, ...] = setting(
         (), "nodes to dial besides those that are known: quipu://host:port/node-id, with commas"
     )

@@ -15,6 +15,7 @@ from quipu.api import limits
 from quipu.api.express import Express
 from quipu.api.server import Settings
 from quipu.api.tokens import ENTRIES_WRITE, new_token
+from quipu.node.service import Overloaded
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE, Talk, talking, until
 
@@ -52,6 +53,10 @@ class Line:
 def post(body: bytes = ENTRY, headers: str = JSON) -> bytes:
     head = f"POST /v1/entries HTTP/1.1\r\nHost: n1\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+def post_to_read(query: str = "?wait=read") -> bytes:
+    return post().replace(b"/v1/entries ", b"/v1/entries" + query.encode() + b" ")
 
 
 def get(path: str, headers: str = "") -> bytes:
@@ -120,6 +125,54 @@ async def test_both_ways_answer_alike(request_bytes: bytes, ran: list[str]) -> N
         long = await asked.ask_the_long_way(request_bytes)
         assert len(ran) == 1
         assert alike(short) == alike(long)
+
+
+async def test_who_waits_for_read_is_answered_alike(ran: list[str]) -> None:
+    async with talking() as api, line(api) as asked:
+        short = await asked.ask(post_to_read())
+        assert ran == ["submit"]
+        long = await asked.ask(post_to_read("?wait=read&timeout=5s"))
+        assert ran == ["submit"]
+        assert alike(short) == alike(long)
+        assert (short[0], json.loads(short[2])["state"]) == (201, "read")
+
+
+async def test_who_waits_for_read_is_answered_when_others_have_confirmed(ran: list[str]) -> None:
+    node = OneNode(size=3)
+    async with talking(FREE, node) as api, line(api) as asked:
+        asked.write(post_to_read())
+        await until(lambda: len(node.unread(1)) == 1 and api.running.face.under_way == 1)
+        assert (await api.get("/v1/node")).status == 200  # others are answered meanwhile
+        node.confirm(node.unread(1)[0])
+        status, _, body = await asked.answer()
+        assert (status, json.loads(body)["state"]) == (201, "read")
+        assert api.running.face.under_way == 0
+        assert ran == ["submit"]
+
+
+async def test_who_waits_for_read_is_answered_when_the_node_stops(ran: list[str]) -> None:
+    node = OneNode(size=3)
+    async with talking(FREE, node) as api, line(api) as asked:
+        asked.write(post_to_read())
+        await until(lambda: len(node.unread(1)) == 1 and api.running.face.under_way == 1)
+        stopping = asyncio.create_task(api.running.stop(drain_s=5))
+        status, _, body = await asked.answer()
+        assert (status, json.loads(body)["state"]) == (202, "stored")
+        await stopping
+        assert ran == ["submit"]
+
+
+async def test_who_waits_for_read_is_not_kept_longer_than_it_was_said(
+    ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quipu.api.express._WAIT_S", 0.05)
+    async with talking(FREE, OneNode(size=3)) as api, line(api) as asked:
+        status, _, body = await asked.ask(post_to_read())
+        assert (status, json.loads(body)["state"]) == (202, "stored")
+        api.node.wait_fault = Overloaded(1, "too many wait")
+        status, _, body = await asked.ask(post_to_read())
+        assert (status, json.loads(body)["state"]) == (202, "stored")
+        assert ran == ["submit"] * 2
 
 
 async def test_an_entry_is_read_back_alike(ran: list[str]) -> None:
