@@ -164,11 +164,12 @@ class Intake:
             if asked and inv.epoch == self.known.epochs.newest.number:
                 self.count_rows(signer, inv, inv.rows, turn)  # a parked row may have been dropped
             return False
-        if not asked and not self.known.receipts.is_newest(signer, inv):
+        is_newest = self.known.receipts.is_newest(signer, inv)
+        if not asked and not is_newest:
             return False
         if self.known.guards.inv_signature and not invs.has_valid_signature(inv, self.known.verify):
             refuse(Reason.BAD_SIGNATURE)
-        if self.known.past.inv(signer, inv.number) == inv.data:  # kept here already
+        if not is_newest and self.known.past.inv(signer, inv.number) == inv.data:  # kept already
             if inv.epoch == self.known.epochs.newest.number:
                 self.count_rows(signer, inv, inv.rows, turn)
             return False

@@ -104,6 +104,7 @@ class StoredEvent(NamedTuple):
         return EventMeta(
             id=self.id,
             slot=self.slot,
+            branch=self.slot.branch,
             epoch=EpochNo(header.epoch),
             prev=EventId(header.prev),
             parents=tuple([EventId(parent) for parent in header.parents]),
