@@ -5,6 +5,7 @@ however that ends. A parent-death signal would come when the thread ends that st
 """
 
 import os
+import runpy
 import signal
 import sys
 from functools import cache
@@ -27,9 +28,7 @@ def _end_with(line: int) -> None:
 def main() -> None:
     line = int(sys.argv.pop(1))
     Thread(target=_end_with, args=(line,), name="quipu-tied", daemon=True).start()
-    from quipu.cli.main import main as command
-
-    command()
+    runpy.run_module("quipu.cli", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
