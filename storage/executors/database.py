@@ -46,15 +46,21 @@ class TurnLost(Exception):
 class Budget:
     """What is left of one request."""
 
-    counts: int = limits.REQUEST_STEPS_MAX // limits.STEPS_PER_COUNT
+    counts: int = field(default_factory=lambda: limits.REQUEST_STEPS_MAX // limits.STEPS_PER_COUNT)
     rows: int = limits.RESULT_ROWS_MAX
     result_bytes: int = limits.RESULT_BYTES_MAX
 
+    def take_columns(self, columns: tuple[str, ...]) -> None:
+        self._take_bytes(columns)
+
     def take(self, row: Row) -> None:
         self.rows -= 1
-        self.result_bytes -= encoded_bytes(row)
         if self.rows < 0:
             raise MessageFailed(Code.RESULT_TOO_LARGE, f"over {limits.RESULT_ROWS_MAX} rows")
+        self._take_bytes(row)
+
+    def _take_bytes(self, row: Row) -> None:
+        self.result_bytes -= encoded_bytes(row)
         if self.result_bytes < 0:
             raise MessageFailed(Code.RESULT_TOO_LARGE, f"over {limits.RESULT_BYTES_MAX} bytes")
 
@@ -134,11 +140,12 @@ class Database:
     def _result(self, cursor: sqlite3.Cursor, before: int) -> Result:
         if cursor.description is None:
             return Result(Code.OK, changes=self.connection.total_changes - before)
+        columns = tuple(column[0] for column in cursor.description)
+        self.budget.take_columns(columns)
         rows: list[Row] = []
         for row in cursor:
             self.budget.take(row)
             rows.append(row)
-        columns = tuple(column[0] for column in cursor.description)
         changes = self.connection.total_changes - before
         return Result(Code.OK, columns, tuple(rows), changes)
 

@@ -110,7 +110,7 @@ class Gate:
 
     def schema_change(self, name: str) -> tuple[Code, str] | None:
         reserved = _reserved(name)
-        if reserved is None and folded(name) in self.modules:
+        if reserved is None and folded(name) in self.modules | TABLE_FUNCTIONS:
             reserved = (Code.NOT_ALLOWED, f"the name {name} is taken by SQLite")
         return reserved or self._right(name, Right.SCHEMA)
 

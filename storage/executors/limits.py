@@ -50,6 +50,7 @@ QUERY_STEPS_PER_LOOK = 10_000  # virtual machine steps between two looks at the 
 # --- one process ---------------------------------------------------------------------------------
 CACHE_KIB = 16 * KIB  # pages held by one connection; fixed, for sorters spill by it
 STATEMENTS_PARSED_MAX = 1_024  # texts whose words are remembered
+STATEMENT_KEPT_CHARACTERS_MAX = 4_096  # longer ones are read anew: 4 MiB remembered at most
 BUSY_TIMEOUT_S = 5.0  # a checkpoint of another connection may hold the file that long
 SNAPSHOT_PAGES_PER_STEP = 1_024  # 4 MiB copied at a time
 FILE_BYTES_PER_READ = 1 * MIB  # of a snapshot as it is hashed

@@ -6,15 +6,14 @@ here is this executor's state now; that no newer entry is ordered, only the log 
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from quipu.storage.executors import limits
-from quipu.storage.executors.acl import EVERYTHING, Acl
-from quipu.storage.executors.book import Client
-from quipu.storage.executors.connection import Connection, connect, modules_of, raise_named
+from quipu.storage.executors.acl import EVERYTHING, Acl, decode_acl
+from quipu.storage.executors.connection import connect, modules_of
 from quipu.storage.executors.database import Database
 from quipu.storage.executors.executor import Mark, RequestRefused
 from quipu.storage.executors.gate import Gate
@@ -23,8 +22,6 @@ from quipu.storage.executors.outcome import Code, MessageFailed, Row, Value, enc
 from quipu.storage.executors.request import CHECKPOINT, Request
 from quipu.storage.executors.snapshots import state_of
 from quipu.storage.executors.sql_text import checked
-
-T = TypeVar("T")
 
 
 class Table(NamedTuple):
@@ -55,18 +52,14 @@ class Reader:
         self._database = Database(self._connection, self._gate)
         self._database.attach()
 
-    def validate(self, request: Request, client: Client | None) -> None:
-        """Raises RequestRefused."""
-        if client is None:
-            raise RequestRefused(0, Code.UNKNOWN_CLIENT, f"client {request.client_id}")
+    def validate(self, request: Request) -> None:
+        """Raises RequestRefused, by the rights and tables of the last commit."""
         if len(request.messages) > limits.MESSAGES_PER_REQUEST_MAX:
             detail = f"over {limits.MESSAGES_PER_REQUEST_MAX} messages"
             raise RequestRefused(0, Code.TOO_MANY_MESSAGES, detail)
-        if client.kept_bytes > limits.KEPT_BYTES_PER_CLIENT_MAX:
-            detail = f"over {limits.KEPT_BYTES_PER_CLIENT_MAX} bytes of results wait to be read"
-            raise RequestRefused(0, Code.RESULTS_UNREAD, detail)
         with self._lock:
-            self._database.begin(client.rights if self._interpreter.as_client else EVERYTHING)
+            rights = self._rights(request.client_id)
+            self._database.begin(rights if self._interpreter.as_client else EVERYTHING)
             self._database.load_names()
             for number, message in enumerate(request.messages):
                 if message.kind == CHECKPOINT:
@@ -75,6 +68,18 @@ class Reader:
                     self._interpreter.validate(request, message, self._database)
                 except MessageFailed as failed:
                     raise RequestRefused(number, failed.code, failed.detail) from failed
+
+    def _rights(self, client_id: int) -> Acl:
+        found = self._connection.execute(
+            "SELECT acl, kept_bytes FROM quipu_clients WHERE client_id = ?", (client_id,)
+        ).fetchone()
+        if found is None:
+            raise RequestRefused(0, Code.UNKNOWN_CLIENT, f"client {client_id}")
+        acl, kept_bytes = found
+        if kept_bytes > limits.KEPT_BYTES_PER_CLIENT_MAX:
+            detail = f"over {limits.KEPT_BYTES_PER_CLIENT_MAX} bytes of results wait to be read"
+            raise RequestRefused(0, Code.RESULTS_UNREAD, detail)
+        return decode_acl(acl)
 
     def query(
         self,
@@ -101,17 +106,6 @@ class Reader:
                 raise QueryFailed(failed.code, failed.detail) from failed
             except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
                 raise self._query_failed(error) from error
-            finally:
-                self._end()
-
-    def at_rest(self, look: Callable[[Connection], T]) -> T:
-        """What `look` finds in one commit."""
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN")
-                return look(self._connection)
-            except sqlite3.Error as error:
-                raise_named(error, self._file)
             finally:
                 self._end()
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from quipu.storage.environment import sync_directory
@@ -88,6 +89,18 @@ def describe(file: Path) -> Snapshot:
     return Snapshot(applied, tables, engine, size, digest)
 
 
+def digest_tables(file: Path) -> Digest:
+    """As of one commit, while turns go on."""
+    connection = connect(file, readonly=True)
+    try:
+        connection.execute("BEGIN")
+        return table_digest(connection)
+    except sqlite3.Error as error:
+        raise_named(error, file)
+    finally:
+        connection.close()
+
+
 def state_of(connection: Connection) -> tuple[Mark, str]:
     index, digest, engine = connection.execute(
         "SELECT applied, digest, engine FROM quipu_state"
@@ -96,17 +109,15 @@ def state_of(connection: Connection) -> tuple[Mark, str]:
 
 
 def _copy(file: Path, partial: Path) -> None:
-    source = connect(file, readonly=True)
-    copy = sqlite3.connect(partial, isolation_level=None)
-    try:
+    with (
+        closing(connect(file, readonly=True)) as source,
+        closing(sqlite3.connect(partial, isolation_level=None)) as copy,
+    ):
         source.execute("BEGIN")
         state_of(source)  # from here on the copy sees this commit and no later one
         source.backup(copy, pages=limits.SNAPSHOT_PAGES_PER_STEP)
         source.execute("COMMIT")
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
-    finally:
-        copy.close()
-        source.close()
     partial.chmod(0o600)
 
 

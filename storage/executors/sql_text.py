@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     r"""
     (?P<blank> [ \t\n\f\r]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
     | (?P<quoted> '(?:[^']|'')*'? | "(?:[^"]|"")*"? | `(?:[^`]|``)*`? | \[[^\]]*\]? )
-    | (?P<variable> [?@:#$][\w$\x80-\U0010ffff]* )
+    | (?P<named> [?@:#$][\w$\x80-\U0010ffff]+ )
     | (?P<word> [A-Za-z_0-9\x80-\U0010ffff][\w$\x80-\U0010ffff]* )
     | (?P<other> . )
     """,
@@ -39,7 +39,6 @@ class Words(NamedTuple):
     refused: tuple[Code, str] | None
 
 
-@lru_cache(maxsize=limits.STATEMENTS_PARSED_MAX)
 def words_of(sql: str) -> Words:
     if "\0" in sql:
         return Words("", "", (Code.BAD_SQL, "a null character in the statement"))
@@ -51,21 +50,28 @@ def words_of(sql: str) -> Words:
     return Words(first, second, _refusal(first, second, words))
 
 
+_words_kept = lru_cache(maxsize=limits.STATEMENTS_PARSED_MAX)(words_of)
+
+
 def checked(sql: str) -> Words:
-    words = words_of(sql)
+    """Raises MessageFailed."""
+    words = (_words_kept if len(sql) <= limits.STATEMENT_KEPT_CHARACTERS_MAX else words_of)(sql)
     if words.refused is not None:
         raise MessageFailed(*words.refused)
     return words
 
 
 def _words(sql: str) -> list[tuple[str, bool]]:
-    """Each unquoted word in capitals, and whether a parenthesis follows."""
+    """Each unquoted word in capitals, and whether a parenthesis follows; a named parameter as it
+    is."""
     words: list[tuple[str, bool]] = []
     fresh = False  # the last token that is not blank is a word
     for token in _TOKEN.finditer(sql):
         match token.lastgroup:
             case "blank":
                 continue
+            case "named":
+                words.append((token.group(), False))
             case "word":
                 words.append((token.group().upper(), False))
                 fresh = True
@@ -85,6 +91,8 @@ def _refusal(first: str, second: str, words: list[tuple[str, bool]]) -> tuple[Co
     if first == "CREATE" and second in _UNFIT:
         return Code.NOT_ALLOWED, f"CREATE {second} is not executed"
     plain = [word for word, _ in words]
+    if any(word[0] in "?@:#$" for word in plain):
+        return Code.BAD_PARAMETERS, "parameters are plain ?, in their order"
     if "ROLLBACK" in plain:
         return Code.NOT_ALLOWED, "ROLLBACK would undo the requests of others"
     if ("INITIALLY", "DEFERRED") in pairwise(plain):

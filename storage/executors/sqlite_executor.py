@@ -1,7 +1,8 @@
 """The executor on SQLite: one transaction a turn, one savepoint a request.
 
 The applied index, results and the apps' tables are in one file and one commit, so after any crash
-they speak of the same moment. It is used from one thread at a time.
+they speak of the same moment. It is used from one thread at a time; its reader, snapshots and table
+digests have connections of their own and may be used from others meanwhile.
 """
 
 import os
@@ -54,8 +55,7 @@ from quipu.storage.executors.request import (
     Request,
     digest_of,
 )
-from quipu.storage.executors.snapshots import DATABASE_FILE, take_snapshot
-from quipu.storage.executors.table_digest import table_digest
+from quipu.storage.executors.snapshots import DATABASE_FILE, digest_tables, take_snapshot
 from quipu.storage.store import OutcomeUnknown, StoreClosed, StoreError
 
 # Places of a turn, in their order; what has happened by then.
@@ -144,20 +144,18 @@ class SqliteExecutor:
         return Position(self._book.applied, self._engine)
 
     def digest_at(self, index: LogIndex) -> Digest | None:
-        self._refuse_closed()
+        self._refuse_torn()
         return self._book.digest_at(index)
 
     def result(self, client: ClientId, message: MessageId) -> Kept | Released | None:
-        self._refuse_closed()
+        self._refuse_torn()
         return self._book.find(client, message)
 
     def validate(self, request: Request) -> None:
-        self._refuse_closed()
-        client = self._book.clients.get(request.client_id)
-        self.reader.validate(request, client)
+        self.reader.validate(request)
 
     def apply(self, ordered: Sequence[Ordered], upto: LogIndex) -> list[Outcome | Answer]:
-        self._refuse_closed()
+        self._refuse_torn()
         _check_order(self._book.applied.at, ordered, upto)
         self._torn = True  # until the end is known, nothing else may be asked of it
         self._spent.clear()
@@ -188,7 +186,7 @@ class SqliteExecutor:
 
     def table_digest(self) -> Digest:
         self._refuse_closed()
-        return self.reader.at_rest(table_digest)
+        return digest_tables(self._file)
 
     def snapshot(self, target: Path) -> Snapshot:
         self._refuse_closed()
@@ -203,8 +201,13 @@ class SqliteExecutor:
         os.close(self._owner)
 
     def _refuse_closed(self) -> None:
-        if self._closed or self._torn:
+        if self._closed:
             raise StoreClosed(f"{self._file}: open it anew")
+
+    def _refuse_torn(self) -> None:
+        self._refuse_closed()
+        if self._torn:
+            raise StoreClosed(f"{self._file}: how its last turn ended is unknown, open it anew")
 
     def _forget(self, error: BaseException, *, committing: bool) -> None:
         """Nothing of the turn is kept; whether a failed COMMIT is, only opening anew tells."""

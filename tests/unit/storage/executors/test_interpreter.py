@@ -1,6 +1,7 @@
 """An app's own interpreter: the one that docs/executors.md shows."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,11 @@ def accounts() -> Interpreter:
 
 
 @pytest.fixture
-def bank(tmp_path: Path) -> Executed:
+def bank(tmp_path: Path) -> Iterator[Executed]:
     made = Executed(tmp_path / "bank", accounts())
     made.add()
-    return made
+    yield made
+    made.executor.close()
 
 
 def test_the_example_moves_money_exactly_once(bank: Executed) -> None:

@@ -1,6 +1,7 @@
 """Digests of tables, snapshots, and executors that begin from one."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -96,10 +97,18 @@ def test_an_executor_begins_from_a_snapshot_and_catches_up(full: Executed, tmp_p
 
 def test_a_snapshot_is_of_one_commit_while_turns_go_on(full: Executed, tmp_path: Path) -> None:
     before = full.executor.position().applied
-    reading = full.executor.reader.at_rest
-    reading(lambda connection: full.run("CREATE TABLE meanwhile (a)"))
-    assert full.executor.position().applied.at == before.at + 1
-    assert full.executor.snapshot(tmp_path / "snapshot").applied == full.executor.position().applied
+    with ThreadPoolExecutor(1) as turns:
+        running = turns.submit(
+            lambda: [full.run("INSERT INTO plain VALUES (7)") for _ in range(30)]
+        )
+        snapshot = full.executor.snapshot(tmp_path / "snapshot")
+        running.result()
+    again = SqliteExecutor(tmp_path / "again", CLUSTER)
+    again.apply(full.log[: snapshot.applied.at], snapshot.applied.at)
+    assert before.at <= snapshot.applied.at <= full.executor.position().applied.at
+    assert again.position().applied == snapshot.applied
+    assert again.table_digest() == snapshot.tables
+    again.close()
 
 
 def test_nothing_is_written_over(full: Executed, tmp_path: Path) -> None:

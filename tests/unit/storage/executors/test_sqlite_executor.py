@@ -140,12 +140,35 @@ def test_results_of_one_request_share_their_bounds(executed: Executed) -> None:
     assert executed.run(half, half).code is Code.OK
     outcome = executed.run(half, half, "SELECT 1")
     assert codes(outcome) == ["rolled-back", "rolled-back", "result-too-large"]
+    name = "x" * 100_000
+    outcome = executed.run(*[f'SELECT 1 AS "{name}" WHERE 0'] * 11)  # names of columns count
+    assert outcome.code is Code.RESULT_TOO_LARGE
 
 
 def test_steps_are_counted_and_never_time(stock: Executed) -> None:
     endless = f"SELECT count(*) FROM ({FOREVER})"
     assert stock.run(endless).code is Code.STEPS_SPENT
     assert stock.run("SELECT 1").code is Code.OK
+
+
+def test_steps_end_at_the_same_place_whatever_went_before(
+    tmp_path: Path, executed: Executed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prepared statement that is used again would go on counting where it ended."""
+    monkeypatch.setattr(limits, "REQUEST_STEPS_MAX", 20_000)
+    sizes = [*range(900, 2_100, 100), *range(1_300, 1_700, 7)]
+    said = f"SELECT count(*) FROM ({FOREVER} LIMIT ?)"
+    at_once = [executed.run((said, size)).code for size in sizes]
+    fresh = Executed(tmp_path / "fresh")
+    fresh.add()
+    found = []
+    for size in sizes:
+        fresh.run("CREATE TABLE t (a)", "SELECT no_such(1)")  # the schema is read anew
+        found.append(fresh.run((said, size)).code)
+        fresh.reopen()
+    fresh.executor.close()
+    assert found == at_once
+    assert set(found) == {Code.OK, Code.STEPS_SPENT}
 
 
 def test_a_write_that_spends_its_steps_takes_nobody_along(stock: Executed) -> None:
