@@ -9,11 +9,15 @@ SHELL := bash
 PYTHON ?= python3
 SEEDS ?= 1000
 SEED ?=
+# PEERS=1: messages of the cores travel through peer machines
+PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
 # Flags for `make bench-node` and `make bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
+# Flags for `make fuzz`, as FUZZ='--each --peers'
+FUZZ ?=
 # Flags for `make run`, as RUN='--api-listen 127.0.0.1:9470'
 RUN ?=
 
@@ -75,12 +79,12 @@ layers: install ## imports point down only
 quick-tests: install ## unit, property, contract and conformance tests, vectors, house rules
 	@$(PYTEST) --dist worksteal --quiet $(FAST_GROUPS)
 
-sim: install ## SEEDS=1000: that many seeded worlds
-	@$(BIN)/python -m tests.simulation run --seeds $(SEEDS)
+sim: install ## SEEDS=1000: that many seeded worlds; PEERS=1: through peer machines
+	@$(BIN)/python -m tests.simulation run --seeds $(SEEDS) $(if $(PEERS),--peers)
 
 replay: install ## SEED=n: one seeded world again, with its transcript
 	@test -n "$(SEED)" || { echo "say which: make replay SEED=42" >&2; exit 2; }
-	@$(BIN)/python -m tests.simulation replay $(SEED)
+	@$(BIN)/python -m tests.simulation replay $(SEED) $(if $(PEERS),--peers)
 
 ablation: install ## take each safeguard out and see that the simulator notices
 	@$(BIN)/python -m tests.simulation ablation
@@ -92,7 +96,7 @@ fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
-	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core
@@ -109,6 +113,7 @@ reference: install ## write the reference pages of routes, problems and commands
 figures: install ## write the tables of figures in docs anew
 	@$(BIN)/python -m tests.simulation figures
 	@$(BIN)/python -m tests.settings_page
+	@$(BIN)/python -m tests.dumps_page
 
 # A resolver writes the locks; --no-emit-* keeps the place the packages came from out of them.
 lock: install ## resolve pyproject.toml anew into requirements/*.lock
@@ -117,7 +122,7 @@ lock: install ## resolve pyproject.toml anew into requirements/*.lock
 		--no-emit-trusted-host --no-emit-find-links --no-emit-options --annotation-style=line \
 		--output-file "$$@" pyproject.toml; }; \
 	LOCK requirements/run.lock; \
-	LOCK requirements/test.lock --extra test; \
+	LOCK requirements/test.lock --extra test --extra analytics; \
 	LOCK requirements/analytics.lock --extra analytics
 
 clean: ## remove caches and build products (not .venv)

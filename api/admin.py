@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -13,6 +14,7 @@ from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import (
     BackupRequest,
     Draining,
+    ExportRequest,
     KeyBody,
     KeyList,
     OperationBody,
@@ -22,12 +24,14 @@ from quipu.api.problems import Problem, at, problem
 from quipu.api.times import time_text
 from quipu.api.tokens import is_token_name
 from quipu.node import limits
-from quipu.node.administration import Administration
+from quipu.node.administration import BACKUP_FOLDER, DUMP_FOLDER, Administration
 from quipu.node.operations import Operation, OperationRuns
 from quipu.storage.backup import BackupFailed
 
 FOR_NOW = {"Cache-Control": "no-store"}
+Asked = TypeVar("Asked", BackupRequest, ExportRequest)
 _backups = msgspec.json.Decoder(BackupRequest)
+_exports = msgspec.json.Decoder(ExportRequest)
 _reports = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -55,7 +59,8 @@ async def keys(call: Call) -> Response:
 # --- operations -----------------------------------------------------------------------------------
 async def backup(call: Call) -> Response:
     administration = _administration(call)
-    target = _target(call, administration, await _asked(call))
+    asked = await _asked(call, _backups)
+    target = _target(call, BACKUP_FOLDER, asked.target)
     try:
         return _begun(call, administration.backup(target))
     except BackupFailed as error:
@@ -64,23 +69,33 @@ async def backup(call: Call) -> Response:
         raise Problem(Code.OPERATION_RUNNING, str(other)) from other
 
 
-async def _asked(call: Call) -> BackupRequest:
+async def export(call: Call) -> Response:
+    administration = _administration(call)
+    asked = await _asked(call, _exports)
+    target = _target(call, DUMP_FOLDER, asked.target)
+    try:
+        return _begun(call, administration.export(target, asked.entries))
+    except OperationRuns as other:
+        raise Problem(Code.OPERATION_RUNNING, str(other)) from other
+
+
+async def _asked(call: Call, requests: "msgspec.json.Decoder[Asked]") -> Asked:
     if call.body_type != JSON:
         problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{call.body_type} is not read here, {JSON} is")
     body = await call.read_body(call.face.settings.body_bytes_max)
     check_utf8(body, "")
     try:
-        return _backups.decode(body)
+        return requests.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         refuse_undecodable(error, "")
 
 
-def _target(call: Call, administration: Administration, asked: BackupRequest) -> Path:
+def _target(call: Call, folder: str, target: str) -> Path:
     """Who has a token writes nowhere but in the data directory."""
-    if is_token_name(asked.target):
-        return administration.backup_place(asked.target)
-    path = Path(asked.target)
-    if "\0" in asked.target or not (call.is_private and path.is_absolute()):
+    if is_token_name(target):
+        return _administration(call).place(folder, target)
+    path = Path(target)
+    if "\0" in target or not (call.is_private and path.is_absolute()):
         detail = "a name (letters, digits and . _ @ -), or over the admin socket an absolute path"
         raise at(Code.INVALID_FIELD, "/target", detail)
     return path

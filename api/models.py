@@ -402,6 +402,14 @@ class BackupRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096, examples=["monday"])]
 
 
+class ExportRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the dump goes: a name in `dumps/` of the data directory; over the admin socket also an
+    absolute path. A dump of this node that is there already gets what is new."""
+
+    target: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096, examples=["all"])]
+    entries: Literal["described", "with data", "none"] = "described"
+
+
 class OperationBody(msgspec.Struct, frozen=True):
     """Long work that was asked for. `done` of `total` are records, or bytes of a copy."""
 

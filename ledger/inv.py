@@ -68,7 +68,8 @@ class Inv(NamedTuple):
 _codec = Canonical(InvArray, limits.INV_BYTES_MAX)
 
 
-def _unsigned(array: InvArray) -> bytes:
+def unsigned_part(array: InvArray) -> bytes:
+    """What is hashed and signed."""
     return encode(
         [
             array.version,
@@ -96,7 +97,7 @@ def decode_inv(data: bytes) -> Inv:
         refuse(Reason.BAD_ROWS, "rows are sorted, one a cord")
     if any(row.seq < 1 for row in array.rows):
         refuse(Reason.BAD_ROWS, "seq 0")
-    return Inv(_inv_id(_unsigned(array)), array, data)
+    return Inv(_inv_id(unsigned_part(array)), array, data)
 
 
 def has_valid_signature(inv: Inv, verify: signing.Verifier) -> bool:
@@ -122,7 +123,7 @@ def build_inv(
         rows=[InvRow(cord.author_no, cord.journal, seq, identity) for cord, seq, identity in rows],
         signature=bytes(signing.SIGNATURE_BYTES),
     )
-    identity = _inv_id(_unsigned(array))
+    identity = _inv_id(unsigned_part(array))
     signature = key.sign(signing.TAG_SIG_INV + identity)
     signed = msgspec.structs.replace(array, signature=signature)
     return Inv(identity, signed, encode(signed))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quipu.dumps.manifest import finish
 from quipu.node import limits
 from quipu.node.beside import WorkFailed, work_beside
 from quipu.node.data_directory import STORE_FOLDER
@@ -20,6 +21,7 @@ from quipu.node.whole_file import disk_errors
 from quipu.storage.backup import partial_of, refuse_taken
 
 BACKUP_FOLDER = "backups"
+DUMP_FOLDER = "dumps"
 HOUR_S = 3_600
 
 
@@ -29,6 +31,7 @@ class Administration:
 
     folder: Path  # the data directory
     key_rows: Callable[[], Sequence[KeyRow]]
+    sign: Callable[[bytes], bytes]  # with the node key
     drain: Callable[[], None]  # as SIGTERM does
     forget_dead_readers: Callable[[], None]
     operations: Operations
@@ -67,10 +70,25 @@ class Administration:
 
         return self.operations.start(OperationKind.BACKUP, work)
 
-    def backup_place(self, name: str) -> Path:
+    def export(self, target: Path, entries: str) -> Operation:
+        """A dump, or what is new behind the one that is there. Raises `OperationRuns`. The process
+        that reads the store has no key: what it has written is signed here."""
+        with_genesis = ["--genesis", str(self.folder / GENESIS_FILE), "--entries", entries]
+
+        async def work(operation: Operation) -> dict[str, Any]:
+            arguments = ["export", str(self._store), str(target), *with_genesis]
+            done = await self._beside(operation, *arguments)
+            with disk_errors():
+                await asyncio.to_thread(finish, target, self.sign)
+            return done
+
+        return self.operations.start(OperationKind.EXPORT, work)
+
+    def place(self, folder: str, name: str) -> Path:
+        """In the data directory, where a copy or a dump of that name goes."""
         with disk_errors():
-            (self.folder / BACKUP_FOLDER).mkdir(mode=0o700, exist_ok=True)
-        return self.folder / BACKUP_FOLDER / name
+            (self.folder / folder).mkdir(mode=0o700, exist_ok=True)
+        return self.folder / folder / name
 
     async def _beside(self, operation: Operation, *arguments: str) -> dict[str, Any]:
         try:

@@ -20,6 +20,7 @@ class OperationKind(StrEnum):
     """What there is to be asked for."""
 
     BACKUP = "backup"
+    EXPORT = "export"
     SCRUB = "scrub"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from quipu.dumps.manifest import ENTRIES_CHOICES
 from quipu.storage import limits
 from quipu.storage.backup import copy_store
 from quipu.storage.scrub import ScrubProgress
@@ -45,12 +46,23 @@ def _parser() -> argparse.ArgumentParser:
     backup.add_argument("directory", type=Path)
     backup.add_argument("target", type=Path)
     backup.add_argument("--also", type=Path, action="append", default=[], help="a file beside it")
+    export = commands.add_parser("export", help="a dump; all of it but the signature")
+    export.add_argument("directory", type=Path)
+    export.add_argument("target", type=Path)
+    export.add_argument("--genesis", type=Path, required=True)
+    export.add_argument("--entries", choices=ENTRIES_CHOICES, default=ENTRIES_CHOICES[0])
     return parser
 
 
 def _run(options: argparse.Namespace, report: Report) -> dict[str, Any]:
     if options.command == "backup":
         return copy_store(options.directory, options.target, report, options.also)
+    if options.command == "export":
+        from quipu.storage.export import ExportOrder, export_store
+
+        genesis = options.genesis.read_bytes()
+        order = ExportOrder(options.directory, options.target, genesis, options.entries)
+        return export_store(order, report)
     return verify_store(options.directory, report, signatures=options.signatures).facts()
 
 

@@ -266,6 +266,11 @@ def open_readonly(path: Path) -> lmdb.Environment:
     return open_environment(path, limits.MAP_BYTES_FIRST, readonly=True)
 
 
+def last_commit_ms(path: Path) -> int:
+    """Of a store that nobody has open: LMDB writes its file at every commit."""
+    return (path / DATA_FILE).stat().st_mtime_ns // 1_000_000
+
+
 def _refuse_cut_file(env: lmdb.Environment, path: Path) -> None:
     """A page of the map behind the end of the file would kill the process when it is touched.
 

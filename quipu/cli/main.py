@@ -73,6 +73,9 @@ app.command("query", epilog="Example: `quipu query frontier --timeout 3`")(ledge
 app.command("leave", epilog="Example: `quipu leave --data-dir var`")(store_commands.leave)
 app.command("drain", epilog="Example: `quipu drain --data-dir var`")(store_commands.drain)
 app.command("keys", epilog="Example: `quipu keys --data-dir var --json`")(store_commands.keys)
+app.command("export", epilog="Example: `quipu export dumps/n1 --data-dir var`")(
+    store_commands.export
+)
 app.command("check", epilog="Example: `quipu check --format nagios`")(checking.check)
 
 consumers = typer.Typer(

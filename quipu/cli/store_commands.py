@@ -107,6 +107,31 @@ def compact(
         storing.compact(found, json)
 
 
+def export(
+    target: Annotated[Path, typer.Argument(help="A new directory, or a dump of this node.")],
+    entries: Annotated[
+        str, typer.Option("--entries", help="described, with data, or none.")
+    ] = "described",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Write nothing: check the dump that is there.")
+    ] = False,
+    signatures: Signatures = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Write a signed dump of the ledger for `quipu analyse`, or add to one what is new; beside a
+    running node or alone. With --verify, exit code 9: a dump is wrong, 10: it cannot be read."""
+    with explained():
+        from quipu.cli import exporting
+
+        if verify:
+            raise typer.Exit(int(exporting.verify(target, signatures, json)))
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        exporting.export(found, target, entries, json)
+
+
 def drain(
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait at most.")] = 30.0,
     data_dir: DataDir = None,

@@ -36,14 +36,14 @@ class Wanted(NamedTuple):
 
 
 def show_stats(settings: Settings, as_json: bool) -> None:
-    with _named_errors():
+    with named_errors():
         found = read_stats(_store(settings))
     known = Soundness.of(_folder(settings), wall_ms)
-    _show(found._asdict() | {"scrub_ended_ms": known.ended_ms, "scrub_found": known.found}, as_json)
+    show(found._asdict() | {"scrub_ended_ms": known.ended_ms, "scrub_found": known.found}, as_json)
 
 
 def verify(settings: Settings, wanted: Wanted, as_json: bool) -> Exit:
-    with _named_errors(), _bar() as report:
+    with named_errors(), bar() as report:
         found = verify_store(
             wanted.path or _store(settings),
             report,
@@ -58,7 +58,7 @@ def scrub(settings: Settings, signatures: bool, as_json: bool) -> Exit:
     if node is not None:
         query = "?signatures=true" if signatures else ""
         return _say_findings(node.finish(node.ask("POST", f"/v1/admin/scrub{query}")), as_json)
-    with _named_errors(), _bar() as report:
+    with named_errors(), bar() as report:
         found = verify_store(_store(settings), report, signatures=signatures).facts()
     Soundness.of(_folder(settings), wall_ms).noted(found)
     return _say_findings(found, as_json)
@@ -74,26 +74,26 @@ def backup(settings: Settings, target: Path, as_json: bool) -> None:
     if node is not None:
         done = node.finish(node.ask("POST", "/v1/admin/backup", {"target": str(target)}))
     else:
-        with _named_errors(), _bar() as report:
+        with named_errors(), bar() as report:
             genesis = _folder(settings) / GENESIS_FILE
             done = copy_store(_store(settings), target, report, [genesis])
-    _show(done, as_json)
+    show(done, as_json)
 
 
 def restore(settings: Settings, source: Path, is_set_aside: bool, as_json: bool) -> None:
-    with _named_errors(), _bar() as report:
+    with named_errors(), bar() as report:
         done = restore_store(source, _folder(settings), is_set_aside, report)
-    _show(done, as_json)
+    show(done, as_json)
 
 
 def compact(settings: Settings, as_json: bool) -> None:
     directory = open_directory(_folder(settings), None)
     try:
-        with _named_errors(), _bar() as report:
+        with named_errors(), bar() as report:
             done = compact_store(directory.store_path, report)
     finally:
         directory.close()
-    _show(done, as_json)
+    show(done, as_json)
 
 
 def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:
@@ -106,7 +106,7 @@ def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:
         if time.monotonic() > ends_s:
             fail(f"process {told['pid']} has not ended yet", Exit.WAITED)
         time.sleep(LOOK_INTERVAL_S)
-    _show({"pid": told["pid"], "ended": True}, as_json)
+    show({"pid": told["pid"], "ended": True}, as_json)
     return Exit.OK
 
 
@@ -133,20 +133,20 @@ def _store(settings: Settings) -> Path:
 
 # --- showing --------------------------------------------------------------------------------------
 @contextmanager
-def _bar() -> Iterator[Report]:
-    bar = Bar()
+def bar() -> Iterator[Report]:
+    shown = Bar()
 
     def report(progress: ScrubProgress) -> None:
-        bar.show(progress.phase, progress.done, progress.total)
+        shown.show(progress.phase, progress.done, progress.total)
 
     try:
         yield report
     finally:
-        bar.end()
+        shown.end()
 
 
 @contextmanager
-def _named_errors() -> Iterator[None]:
+def named_errors() -> Iterator[None]:
     try:
         yield
     except StoreMissing as error:
@@ -157,7 +157,7 @@ def _named_errors() -> Iterator[None]:
 
 def _say_findings(found: dict[str, Any], as_json: bool) -> Exit:
     if as_json:
-        _show(found, as_json)
+        show(found, as_json)
     else:
         for finding in found["findings"]:
             print(f"{finding['table']}: {finding['place']}: {finding['what']}")
@@ -169,7 +169,7 @@ def _say_findings(found: dict[str, Any], as_json: bool) -> Exit:
     return Exit.NOT_VERIFIED if found["found"] else Exit.OK
 
 
-def _show(facts: dict[str, Any], as_json: bool) -> None:
+def show(facts: dict[str, Any], as_json: bool) -> None:
     _as(as_json).show(facts)
 
 

@@ -42,6 +42,7 @@ def administration_in(folder: Path, turns: int = 5) -> tuple[Administration, Dra
     made = Administration(
         folder,
         lambda: key_rows(settings, directory),
+        key.sign,
         drained,
         lambda: None,
         Operations(wall_ms, log),

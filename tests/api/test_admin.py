@@ -32,6 +32,7 @@ LOCAL = [
     ("POST", "/v1/admin/drain"),
     ("GET", "/v1/admin/keys"),
     ("POST", BACKUP),
+    ("POST", "/v1/admin/exports"),
     ("POST", SCRUB),
     ("GET", OPERATIONS),
     ("GET", f"{OPERATIONS}/0123456789abcdef"),

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from quipu.node import failpoints
-from tests import settings_page, tree
+from tests import dumps_page, settings_page, tree
 
 DOCUMENTS = tuple(n for n in tree.text_files() if n.endswith(".md"))
 RECORDS = tuple(n for n in DOCUMENTS if re.fullmatch(r"docs/adr/\d{4}-.*\.md", n))
@@ -93,6 +93,11 @@ def test_every_document_is_reached_from_the_readme() -> None:
 
 def test_the_page_of_settings_is_what_the_code_says() -> None:
     assert tree.read(settings_page.PAGE) == settings_page.page(), "make figures writes it anew"
+
+
+def test_the_tables_of_dumps_are_what_the_code_says() -> None:
+    text = tree.read(dumps_page.PAGE)
+    assert text == dumps_page.page(text), "make figures writes them anew"
 
 
 def test_every_failpoint_is_described() -> None:

@@ -1,0 +1,297 @@
+"""A dump of a store in format `quipudump/1`: of one read transaction, beside a node or alone.
+
+It begins where the dump before ended, or where one that was interrupted did. The last step, the
+node's signature, is not made here: whoever holds the key makes it.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from quipu.dumps import limits as dump_limits
+from quipu.dumps.buckets import bucket_digests
+from quipu.dumps.manifest import ENTRIES_CHOICES, UNSIGNED_FILE, DumpFile, Manifest, to_bytes
+from quipu.dumps.segments import write_buckets, write_rows
+from quipu.dumps.tables import WITHOUT_SOURCE
+from quipu.dumps.whole import write_whole
+from quipu.ledger.epochs import cluster_id_of
+from quipu.ledger.event import SignedEvent
+from quipu.ledger.history import BranchRecord
+from quipu.ledger.words import BranchKey, EventId, Slot
+from quipu.storage import environment, export_rows, keys, ownership, records
+from quipu.storage.environment import ReadTxn, StoreMissing, Tables, records_from
+from quipu.storage.event_blob import open_blob
+from quipu.storage.export_notes import ExportRefused, Notes, open_notes
+from quipu.storage.export_rows import EventRows, Row
+from quipu.storage.scrub import ScrubProgress
+from quipu.storage.store import Owner, StoreCorrupt
+from quipu.storage.verification import Report
+
+Marks = dict[int, tuple[int, int]]  # signer number -> its newest Inv in the dump, Invs up to it
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOrder:
+    source: Path  # a store
+    target: Path
+    genesis: bytes
+    entries: str = ENTRIES_CHOICES[0]
+    as_of_ms: int | None = None  # None: the store is in use, what it holds is of now
+
+
+def export_store(order: ExportOrder, report: Report = lambda progress: None) -> dict[str, Any]:
+    """All but the signature; `manifest.finish` makes that."""
+    env = environment.open_readonly(order.source)
+    try:
+        tables = environment.open_tables(env, order.source, create=False)
+        with env.begin(buffers=True) as txn:
+            owner = ownership.read_owner(txn, tables, order.source)
+            if owner is None:
+                raise StoreMissing(f"{order.source} holds no store")
+            if cluster_id_of(order.genesis) != owner.cluster_id:
+                raise ExportRefused("the genesis is not that of the store")
+            return _Export(txn, tables, order, owner, report).run()
+    except lmdb.Error as error:
+        environment.raise_named(error, order.source)
+    finally:
+        env.close()
+
+
+class _Export:
+    def __init__(
+        self, txn: ReadTxn, tables: Tables, order: ExportOrder, owner: Owner, report: Report
+    ) -> None:
+        self._txn = txn
+        self._tables = tables
+        self._order = order
+        self._owner = owner
+        self._report = report
+        self._notes: Notes = open_notes(order.target, owner, order.entries)
+        self._progress = ScrubProgress()
+        self._branches: dict[BranchKey, BranchRecord] = {
+            record.key: record
+            for record in (
+                records.decode_branch(*pair) for pair in records_from(txn, tables.branches)
+            )
+        }
+        self._documents = [records.decode_epoch(*pair) for pair in records_from(txn, tables.epochs)]
+        self._rows = EventRows(self._branches, order.entries)
+        before = self._notes.before
+        self._number = before.number + 1 if before else 1
+        self._stem = f"dump-{self._number:06d}"
+        self._files: list[DumpFile] = []
+
+    def run(self) -> dict[str, Any]:
+        began = time.monotonic()
+        before = self._notes.before
+        feed_upto = self._export_feed()
+        unread = self._export_unread()
+        marks = self._export_receipts(before)
+        self._export_whole_tables()
+        read, digests = self._read_ids()
+        self._files.append(write_buckets(self._order.target, self._stem, digests))
+        if read != feed_upto:
+            raise StoreCorrupt("feed", "its end", f"{feed_upto} fed, {read} events are Read")
+        manifest = self._manifest(feed_upto, unread, marks)
+        write_whole(self._order.target / UNSIGNED_FILE, to_bytes(manifest))
+        return {
+            "target": str(self._order.target),
+            "dump": self._number,
+            "events": manifest.events,
+            "read": read,
+            "added": feed_upto + 1 - manifest.feed_from,
+            "files": len(manifest.files),
+            "bytes": sum(file.bytes for file in manifest.files),
+            "seconds": round(time.monotonic() - began, 3),
+        }
+
+    def _manifest(self, feed_upto: int, unread: int, marks: Marks) -> Manifest:
+        before = self._notes.before
+        now_ms = time.time_ns() // 1_000_000
+        as_of_ms = now_ms if self._order.as_of_ms is None else self._order.as_of_ms
+        kept = tuple(f for f in before.files if f.table in self._kept_tables) if before else ()
+        return Manifest(
+            cluster_id=self._owner.cluster_id.hex(),
+            node_id=self._owner.node_id.hex(),
+            genesis_sha256=sha256(self._order.genesis).hexdigest(),
+            number=self._number,
+            previous=before.hash.hex() if before else "",
+            taken_ms=now_ms,
+            as_of_ms=min(as_of_ms, now_ms),
+            feed_from=(before.feed_upto if before else 0) + 1,
+            feed_upto=feed_upto,
+            events=feed_upto + unread,
+            read=feed_upto,
+            entries=self._order.entries,
+            absent=WITHOUT_SOURCE,
+            receipt_marks=tuple((no, *mark) for no, mark in sorted(marks.items())),
+            files=tuple(f for f in kept if "/unread-" not in f.name) + tuple(self._files),
+        )
+
+    # --- events ---------------------------------------------------------------------------------
+    def _export_feed(self) -> int:
+        feed = self._tables.feed
+        total = self._txn.stat(feed)["entries"]
+        self._progress.phase, self._progress.total = "events", total
+        start = upto = self._notes.upto
+        first = start + 1
+        for key, value in records_from(self._txn, feed, keys.feed_key(first)):
+            upto = keys.feed_of(key)
+            slot, event = self._found(EventId(records.unguarded("feed", key, value)))
+            self._rows.add(slot, event, upto)
+            if self._is_full():
+                self._notes.add(upto, self._flushed(f"feed-{first:012d}-{upto:012d}"))
+                first = upto + 1
+            self._said(upto)
+        if self._rows.events:
+            self._notes.add(upto, self._flushed(f"feed-{first:012d}-{upto:012d}"))
+        self._files = [file for _, files in self._notes.segments for file in files]
+        return upto
+
+    def _is_full(self) -> bool:
+        rows = self._rows
+        return (
+            len(rows.events) >= dump_limits.SEGMENT_EVENTS_MAX
+            or len(rows.entries) >= dump_limits.SEGMENT_ENTRIES_MAX
+            or rows.bytes >= dump_limits.SEGMENT_BYTES_MAX
+        )
+
+    def _flushed(self, stem: str) -> list[DumpFile]:
+        rows, target = self._rows, self._order.target
+        made = [write_rows(target, "events", stem, rows.events)]
+        if rows.edges:
+            made.append(write_rows(target, "edges", stem, rows.edges))
+        if rows.entries:
+            made.append(write_rows(target, "entries", stem, rows.entries))
+        rows.clear()
+        return made
+
+    def _found(self, identity: EventId) -> tuple[Slot, SignedEvent]:
+        value = self._txn.get(keys.prefix_of(identity), db=self._tables.ids)
+        rows = [] if value is None else records.index_rows(keys.prefix_of(identity), value)
+        for other, slot in rows:
+            if other == identity:
+                return slot, self._event_at(slot)
+        raise StoreCorrupt("feed", identity.hex(), "is not held")
+
+    def _event_at(self, slot: Slot) -> SignedEvent:
+        blob = self._txn.get(keys.slot_key(slot), db=self._tables.events)
+        if blob is None:
+            raise StoreCorrupt("events", keys.describe(slot), "indexed, but not there")
+        return open_blob(slot, blob).event()
+
+    def _export_unread(self) -> int:
+        """Above what is Read on each branch; written anew by every dump."""
+        count = 0
+        self._progress.phase, self._progress.total = "unread", 0
+        for slot in self._unread_slots():
+            self._rows.add(slot, self._event_at(slot), None)
+            count += 1
+            if self._is_full():
+                self._files += self._flushed(f"unread-{self._number:06d}-{count:09d}")
+            self._said(count)
+        if self._rows.events:
+            self._files += self._flushed(f"unread-{self._number:06d}-{count:09d}")
+        return count
+
+    def _unread_slots(self) -> Iterator[Slot]:
+        for key, record in sorted(self._branches.items()):
+            first = Slot(*key[:2], max(record.read_seq, record.base_seq), key.number)
+            start, _ = keys.slot_keys_above(first)
+            for place, _ in records_from(self._txn, self._tables.events, start):
+                slot = keys.slot_of(place)
+                if slot.branch.cord != key.cord:
+                    break
+                if slot.number == key.number:
+                    yield slot
+
+    # --- receipts -------------------------------------------------------------------------------
+    def _export_receipts(self, before: Manifest | None) -> Marks:
+        """Those above what the dump before has of each signer. A receipt with a lower number that
+        came since makes this dump write all of them anew."""
+        self._progress.phase = "receipts"
+        self._progress.total = self._txn.stat(self._tables.invs)["entries"]
+        counted, marks = self._counted(before)
+        known = (
+            {no: (number, count) for no, number, count in before.receipt_marks} if before else {}
+        )
+        is_added_to = counted == {no: count for no, (_, count) in known.items()}
+        self._kept_tables = {"events", "edges", "entries"}
+        if is_added_to:
+            self._kept_tables |= {"invs", "receipts"}
+        invs: list[Row] = []
+        receipts: list[Row] = []
+        for done, (key, value) in enumerate(records_from(self._txn, self._tables.invs), start=1):
+            signer_no, number = keys.inv_of(key)
+            if not is_added_to or number > known.get(signer_no, (0, 0))[0]:
+                row, named = export_rows.inv_rows(signer_no, records.unguarded("invs", key, value))
+                invs.append(row)
+                receipts += named
+                if len(receipts) >= dump_limits.SEGMENT_RECEIPT_ROWS_MAX:
+                    self._flush_receipts(invs, receipts, done)
+            self._said(done)
+        self._flush_receipts(invs, receipts, self._progress.total)
+        return marks
+
+    def _counted(self, before: Manifest | None) -> tuple[dict[int, int], Marks]:
+        """Of each signer in the dump before: how many there are now up to its newest there."""
+        limits = {no: number for no, number, _ in before.receipt_marks} if before else {}
+        counted = dict.fromkeys(limits, 0)
+        marks: Marks = {}
+        for key, _ in records_from(self._txn, self._tables.invs):
+            signer_no, number = keys.inv_of(key)
+            if number <= limits.get(signer_no, 0):
+                counted[signer_no] += 1
+            marks[signer_no] = (number, marks.get(signer_no, (0, 0))[1] + 1)
+        return counted, marks
+
+    def _flush_receipts(self, invs: list[Row], receipts: list[Row], done: int) -> None:
+        stem = f"{self._stem}-{done:09d}"
+        if invs:
+            self._files.append(write_rows(self._order.target, "invs", stem, invs))
+        if receipts:
+            self._files.append(write_rows(self._order.target, "receipts", stem, receipts))
+        invs.clear()
+        receipts.clear()
+
+    # --- the rest -------------------------------------------------------------------------------
+    def _export_whole_tables(self) -> None:
+        genesis, documents = self._order.genesis, self._documents
+        proofs: list[Row] = [
+            (bytes(key[1:]), key[0] == 1, records.unguarded("proofs", key, value))
+            for key, value in records_from(self._txn, self._tables.proofs)
+        ]
+        for table, rows in (
+            ("config", export_rows.config_rows(genesis, documents)),
+            ("members", export_rows.member_rows(genesis, documents)),
+            ("cuts", list(export_rows.cut_rows(documents))),
+            ("frontier", export_rows.frontier_rows(self._branches)),
+            ("evidence", proofs),
+        ):
+            self._files.append(write_rows(self._order.target, table, self._stem, rows))
+
+    def _read_ids(self) -> tuple[int, bytes]:
+        """How many events are Read, and the digests of their ids: the index has them in order."""
+        count = 0
+
+        def ids() -> Iterator[bytes]:
+            nonlocal count
+            for prefix, value in records_from(self._txn, self._tables.ids):
+                for identity, slot in sorted(records.index_rows(prefix, value)):
+                    record = self._branches.get(slot.branch)
+                    if record is not None and slot.seq <= record.read_seq:
+                        count += 1
+                        yield identity
+
+        digests = bucket_digests(ids())
+        return count, digests
+
+    def _said(self, done: int) -> None:
+        self._progress.done = done
+        if done % dump_limits.REPORT_EVERY == 0:
+            self._report(self._progress)
