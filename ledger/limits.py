@@ -150,3 +150,10 @@ LOG_STATE_BYTES_MAX = 4 * MIB  # the state that goes with a base: one frame
 LOG_TICKETS_MAX = 65_536  # proposals and reads of one node that wait for an answer
 LOG_TICKET_MS = 5_000  # after this an answer says that the outcome is not known
 LOG_REGIMES_COUNTED = 8  # regimes whose ACCEPTED are counted side by side
+
+# --- state machines over the log (version 1) ----------------------------------------------------
+ORDER_ITEM_BYTES_MAX = 1 * KIB  # references and sequence operations; config documents are larger
+SEQUENCE_NAME_BYTES_MAX = 128  # as streams
+SEQUENCE_LOCK_MAX = 64  # numbers of one lock: a holder that dies blocks no more than these
+SEQUENCES_MAX = 100_000  # about 30 MB of state; a further name is refused
+SEQUENCE_NUMBER_MAX = 2**63  # of one sequence: there is room above it in u64

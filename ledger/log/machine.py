@@ -344,10 +344,12 @@ class LogMachine:
             resume = state.chosen
             turn.send(peer, AcceptRefused(message.regime, message.round, state.promised, resume))
             return
+        self._voter.check(message)
+        if isinstance(message, Accept):
+            self._on_shown(message, turn)
         if state.role is Role.MASTER:
             self._step_down(Cause.HIGHER_REGIME, turn)
         if isinstance(message, Accept):
-            self._on_shown(message, turn)
             self._voter.on_accept(peer, message, turn)
             if state.role is Role.RECOVERING and self._voter.matched is not None:
                 self._recovery.on_matched(peer, state.promised, self._voter.matched)
@@ -361,13 +363,17 @@ class LogMachine:
     def _on_shown(self, message: Accept, turn: LogTurn) -> None:
         """What the master shows of others' words: counted, and compared with what was seen."""
         state = self.state
-        if self._voter.on_certificate(message.certificate, turn) and not state.recovering:
+        promises = [decode_promise(data) for data in message.promises]
+        fresh = [promise for promise in promises if not state.watch.knows_promise(promise)]
+        for promise in fresh:
+            state.check_signed(promise)
+        forgotten = self._voter.on_certificate(message.certificate, turn)
+        for promise in fresh:
+            state.see(promise, turn)
+        if forgotten and not state.recovering:
+            if state.role is Role.MASTER:
+                self._step_down(Cause.HIGHER_REGIME, turn)
             self._recovery.begin(turn)
-        for data in message.promises:
-            promise = decode_promise(data)
-            if not state.watch.knows_promise(promise):
-                state.check_signed(promise)
-                state.see(promise, turn)
 
     def _on_refused(self, peer: NodeNo, message: AcceptRefused, turn: LogTurn) -> None:
         if message.promised > self.state.promised:

@@ -159,14 +159,14 @@ class Master:
         batch: list[Proposal] = []
         items: list[bytes] = []
         size = 0
-        unchosen = state.unchosen()
+        passage = state.settings.gate.after(state.unchosen())
         while reign.waiting:
             first = reign.waiting[0]
             full = size + first.size > limits.LOG_BATCH_BYTES
             if batch and (full or len(items) + len(first.items) > limits.LOG_ITEMS_MAX):
                 break
             reign.waiting.popleft()
-            if not state.settings.gate.admits([*items, *first.items], unchosen):
+            if not passage.admits(first.items):
                 self._put_off(first, put_off, turn)
                 continue
             reign.waiting_bytes -= first.size

@@ -49,10 +49,20 @@ from quipu.ledger.words import GENESIS_EPOCH, NOT_A_MEMBER, NodeId, NodeNo
 NO_DIGEST = bytes(signing.HASH_BYTES)
 
 
+class Passage(Protocol):
+    """Items in the order in which they would stand above those that were given before."""
+
+    def admits(self, items: Sequence[bytes]) -> bool:
+        """Whether these may come next; if so they have."""
+
+    def passes(self, items: Sequence[bytes]) -> None:
+        """These come next, whatever they name."""
+
+
 class Gate(Protocol):
     """What a voter asks of what it is to accept: is every event it names in my Model?"""
 
-    def admits(self, items: Sequence[bytes], before: Iterable[LogEntry]) -> bool:
+    def after(self, before: Iterable[LogEntry]) -> Passage:
         """`before` are the entries of one's own log that are not chosen yet."""
 
 

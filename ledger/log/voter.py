@@ -114,6 +114,15 @@ class Voter:
     def _reigns(self) -> bool:
         return self._state.role is Role.MASTER
 
+    def check(self, message: Accept | BaseMessage) -> None:
+        """Refuses what no honest master sends, before anything has changed."""
+        if isinstance(message, BaseMessage):
+            decode_base(message.base)
+            return
+        fitted = self._fit(message)
+        if fitted is not None:
+            self._read(*fitted, message.regime)
+
     def on_accept(self, peer: NodeNo, message: Accept, turn: LogTurn) -> None:
         """From a master that `takes` allows."""
         state = self._state
@@ -184,13 +193,15 @@ class Voter:
         state, log = self._state, self._state.log
         if not state.guards.model_checked:
             return len(read)
-        before = [held.entry for held in log.above(state.chosen) if held.entry.index <= index]
+        below = (held.entry for held in log.above(state.chosen) if held.entry.index <= index)
+        passage = state.settings.gate.after(below)
         for count, (entry, data) in enumerate(zip(read, entries, strict=True)):
             known = log.holds(entry.index) and log.at(entry.index).data == data
             fresh = entry.regime == regime and not known
-            if fresh and not state.settings.gate.admits(entry.items, before):
+            if not fresh:
+                passage.passes(entry.items)
+            elif not passage.admits(entry.items):
                 return count
-            before.append(entry)
         return len(read)
 
     def _answer(self, peer: NodeNo, message: Accept, index: Index, turn: LogTurn) -> None:

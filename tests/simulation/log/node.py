@@ -50,7 +50,13 @@ class SimGate:
     def __init__(self, node: SimLogNode) -> None:
         self._node = node
 
-    def admits(self, items: Sequence[bytes], before: Iterable[LogEntry]) -> bool:
+    def after(self, before: Iterable[LogEntry]) -> SimGate:
+        return self
+
+    def passes(self, items: Sequence[bytes]) -> None:
+        pass
+
+    def admits(self, items: Sequence[bytes]) -> bool:
         return all(not item.startswith(EVENT) or item in self._node.model for item in items)
 
 

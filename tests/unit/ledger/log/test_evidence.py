@@ -67,7 +67,7 @@ def test_a_watch_finds_it_in_either_order(
 
 
 def test_a_proof_needs_good_signatures_of_a_member_of_this_cluster() -> None:
-    _, one, other = LIES[0]
+    one, other = accepted(1, 3, 5), accepted(1, 3, 5, OTHER)
     forged = msgspec.structs.replace(one, signature=bytes(64))
     for proof, cluster, keys, reason in (
         (prove(forged, other), CLUSTER_ID, KEYS, Reason.BAD_SIGNATURE),

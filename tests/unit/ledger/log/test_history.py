@@ -46,10 +46,7 @@ def _set(name: str, at: int, **fields: object) -> Callable[[LogHistory], None]:
 
 MUTATIONS: dict[str, Callable[[LogHistory], object]] = {
     "hole": lambda h: h.chosen.pop(3),
-    "regime": lambda h: (
-        h.chosen.update({4: (1, b"digest 4", (b"c",))})
-        or h.chosen.update({3: (2, b"digest 3", ())})
-    ),
+    "regime": lambda h: h.chosen.update({4: (1, b"digest 4", (b"c",))}),
     "ordered twice": lambda h: h.chosen.update({4: (2, b"digest 4", (b"c", b"a"))}),
     "is at": _set("operations", 0, position=(2, 1)),
     "rejected, and ordered": _set("operations", 2, rejected=True),
