@@ -1,9 +1,10 @@
-"""One entry in, one entry out: the two requests that come by the thousand.
+"""One entry in, one entry out, and arrays of entries: the requests that come by the thousand.
 
 A request that came whole, on a connection where nothing else is under way, is answered from the
-connection itself: no task, no stream, no response object. That takes 85 us of CPU in place of 115
-for a POST. aiohttp has parsed it just the same, and whatever is unusual about it (a query, a body
-still on its way, pipelining, an encoded path, HTTP/1.0) goes the long way, with the same answer.
+connection itself: no stream, no response object, and for single entries no task. That takes 85 us
+of CPU in place of 115 for a POST, and saves far more where it waits for Read. aiohttp has parsed it
+just the same, and whatever is unusual about it (another query, a body still on its way, an encoded
+path, pipelining, HTTP/1.0) goes the long way, with the same answer.
 """
 
 import asyncio
@@ -16,8 +17,11 @@ from aiohttp import web
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE, HttpVersion11, RawRequestMessage
 from multidict import CIMultiDictProxy
+from yarl import URL
 
 from quipu.api import limits
+from quipu.api.batches import array_reply
+from quipu.api.bodies import JSON
 from quipu.api.callers import is_trusted
 from quipu.api.calls import Call, Endpoint, Reply, refuse_encoded, too_large
 from quipu.api.codes import Code
@@ -26,63 +30,90 @@ from quipu.api.face import Admitted, Face, problem_reply
 from quipu.api.idempotency import Outcome, outcome_of
 from quipu.api.problems import Problem
 from quipu.api.reading import entry_reply
-from quipu.api.writing import begin, defaults_of, stored_receipt
+from quipu.api.refusals import FAULTS
+from quipu.api.times import duration_ms
+from quipu.api.writing import WAIT, begin, defaults_of, state_now, stored_receipt, waited_receipt
 from quipu.node.service import Stored
 
 _SUBMIT = "/v1/entries"
+_READ = "?wait=read"
+_BATCH = _SUBMIT + ":batch"
+_WAIT_S = duration_ms(WAIT) / 1_000
 _GET = re.compile(r"/v1/entries/([0-9a-f]{64}:[0-9]{1,5})", re.ASCII)
+_NO_QUERY = URL("/")
 _OVERLOAD = frozenset({Code.NODE_FULL, Code.TOO_MANY_REQUESTS})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class WholeRequest(NamedTuple):
-    """As much of a request as the two need: it answers to the same names as aiohttp's."""
+    """As much of a request as they need: it answers to the same names as aiohttp's."""
 
     headers: "CIMultiDictProxy[str]"
     remote: str
     body: bytes
+    rel_url: URL
 
     @property
     def content_length(self) -> int:
         return len(self.body)
 
+    @property
+    def content(self) -> "WholeRequest":
+        return self
+
+    def is_eof(self) -> bool:
+        return True
+
+    def read_nowait(self) -> bytes:
+        return self.body
+
 
 class Errand(NamedTuple):
-    """Which of the two is asked for."""
+    """What is asked for."""
 
     endpoint: Endpoint
     argument: str
+    url: URL
+    waits_read: bool = False
 
 
 class Express:
-    """Knows the two endpoints and carries them out."""
+    """Knows these endpoints and carries them out."""
 
     def __init__(self, face: Face) -> None:
         self.face = face
-        self._submit = Errand(face.routes.find("POST", _SUBMIT)[0], "")
+        submit, self._batch = (face.routes.find("POST", path)[0] for path in (_SUBMIT, _BATCH))
+        asked = [Errand(one, "", URL(one.path)) for one in (submit, self._batch)]
+        asked += [Errand(one, "", URL(one.path + _READ), waits_read=True) for one, *_ in asked]
+        self._posts = {str(errand.url): errand for errand in asked}
         self._get = face.routes.find("GET", _SUBMIT + "/-")[0]
 
     def errand(self, message: RawRequestMessage) -> Errand | None:
         if message.should_close or message.version != HttpVersion11:
             return None
         if message.method == "POST":
-            return self._submit if message.path == _SUBMIT else None
+            errand = self._posts.get(message.path)
+            if errand is not None and errand.endpoint is self._batch:
+                return errand if message.headers.get("Content-Type") == JSON else None
+            return errand
         if message.method == "GET":
             found = _GET.fullmatch(message.path)
             if found and "If-None-Match" not in message.headers:
-                return Errand(self._get, found[1])
+                return Errand(self._get, found[1], _NO_QUERY)
         return None
 
     def run(self, errand: Errand, request: WholeRequest, connection: "ExpressConnection") -> None:
         face = self.face
         face.under_way += 1
-        asked = cast(web.BaseRequest, request)  # as far as these two look at it
-        going = _Going(face, connection, errand.endpoint.name, face.request_id(asked))
+        asked = cast(web.BaseRequest, request)  # as far as they look at it
+        going = _Going(face, connection, errand, face.request_id(asked))
         try:
             principal = face.identify(asked, errand.endpoint)
-            call = Call(face, asked, *errand, principal, going.identity)
+            call = Call(face, asked, errand.endpoint, errand.argument, principal, going.identity)
             if errand.endpoint is self._get:
                 going.answer(entry_reply(call))
+            elif errand.endpoint is self._batch:
+                asyncio.ensure_future(array_reply(call)).add_done_callback(going.replied)
             else:
                 going.submit(call, request.body)
         except Exception as error:  # noqa: BLE001 - whatever it was, the caller is told
@@ -92,16 +123,20 @@ class Express:
 class _Going:
     """One request between its last byte and its answer."""
 
-    __slots__ = ("_admitted", "_call", "_connection", "_face", "_name", "_started_s", "identity")
+    __slots__ = (
+        "_admitted", "_call", "_connection", "_errand", "_face", "_outcome", "_started_s",
+        "identity",
+    )  # fmt: skip
     _call: Call
     _admitted: Admitted
+    _outcome: Outcome
 
     def __init__(
-        self, face: Face, connection: "ExpressConnection", name: str, identity: str
+        self, face: Face, connection: "ExpressConnection", errand: Errand, identity: str
     ) -> None:
         self._face = face
         self._connection = connection
-        self._name = name
+        self._errand = errand
         self._started_s = time.perf_counter()
         self.identity = identity
 
@@ -135,7 +170,38 @@ class _Going:
     def _landed(self, flight: "asyncio.Future[Stored] | asyncio.Future[Outcome]") -> None:
         self._leave()
         try:
-            self.answer(stored_receipt(self._call, outcome_of(flight.result())))
+            self._outcome = outcome_of(flight.result())
+            if self._errand.waits_read:
+                self._wait_read()
+            else:
+                self.answer(stored_receipt(self._call, self._outcome))
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller is told
+            self.fail(error)
+
+    def _wait_read(self) -> None:
+        try:
+            waited = self._face.read_within(self._outcome.id.event, _WAIT_S)
+        except FAULTS:  # too many wait already: it is stored all the same
+            self._tell(False)
+            return
+        if waited.done():
+            self._tell(waited.result())
+        else:
+            waited.add_done_callback(self._waited)
+
+    def _waited(self, waited: "asyncio.Future[bool]") -> None:
+        try:
+            self._tell(waited.result())
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller is told
+            self.fail(error)
+
+    def _tell(self, is_read: bool) -> None:
+        reached = "read" if is_read else state_now(self._call, self._outcome.id.event)
+        self.answer(waited_receipt(self._call, self._outcome, reached))
+
+    def replied(self, reply: "asyncio.Future[Reply]") -> None:
+        try:
+            self.answer(reply.result())
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller is told
             self.fail(error)
 
@@ -148,7 +214,7 @@ class _Going:
     def answer(self, reply: Reply) -> None:
         self._face.ended()
         seconds = time.perf_counter() - self._started_s
-        self._face.counters.answered(self._name, reply.status, seconds)
+        self._face.counters.answered(self._errand.endpoint.name, reply.status, seconds)
         self._connection.answer(wire(reply, self.identity))
 
 
@@ -165,7 +231,7 @@ def wire(reply: Reply, identity: str) -> bytes:
 
 
 class ExpressConnection(Connection):
-    """Invariant: while one of the two is under way, aiohttp's own loop gets no message."""
+    """Invariant: while one of these is under way, aiohttp's own loop gets no message."""
 
     __slots__ = ("_alarm", "_express", "_is_out", "_rested_s")
 
@@ -239,13 +305,9 @@ class ExpressConnection(Connection):
         self._manager.requests_count += 1
         self._is_out = self._request_in_progress = True
         body = payload.read_nowait()
-        self._express.run(errand, WholeRequest(message.headers, self._address, body), self)
+        request = WholeRequest(message.headers, self._address, body, errand.url)
+        self._express.run(errand, request, self)
         return True
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        """aiohttp calls it for each body, and parses nothing once more (6 us)."""
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
 
     def answer(self, data: bytes) -> None:
         self._is_out = self._request_in_progress = False

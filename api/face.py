@@ -32,6 +32,7 @@ from quipu.api.settings import Settings
 from quipu.api.shaping import Shapes
 from quipu.api.tallies import StreamTallies
 from quipu.api.tokens import ANYBODY, Principal, Tokens
+from quipu.ledger.words import EventId
 from quipu.node.administration import Administration
 from quipu.node.service import Draining, Ledger
 
@@ -57,6 +58,7 @@ class Face:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     under_way: int = 0
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _waits: dict[asyncio.Future[bool], asyncio.TimerHandle] = field(default_factory=dict)
     _start: str = field(default_factory=lambda: secrets.token_hex(4))
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -129,6 +131,8 @@ class Face:
     def close(self) -> None:
         """From now on nothing new is taken, and whoever waits is answered."""
         self.closing.set()
+        for answer in list(self._waits):
+            _give_up(answer)
 
     async def drained(self, seconds: float) -> bool:
         """Whether all that was under way has been answered by then."""
@@ -136,6 +140,20 @@ class Face:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
         return not self.under_way
+
+    def read_within(self, event: EventId, seconds: float) -> asyncio.Future[bool]:
+        """Whether it is Read: told when it is, when the time is over and when the node stops."""
+        answer = self.ledger.when_read(event)
+        if self.closing.is_set():
+            _give_up(answer)
+        if not answer.done():
+            loop = asyncio.get_running_loop()
+            self._waits[answer] = loop.call_later(seconds, _give_up, answer)
+            answer.add_done_callback(self._waited)
+        return answer
+
+    def _waited(self, answer: asyncio.Future[bool]) -> None:
+        self._waits.pop(answer).cancel()
 
     async def unless_closing(self, waited: Coroutine[Any, Any, T], seconds: float) -> T | None:
         """What was waited for; None where the time is over or the node stops."""
@@ -200,6 +218,11 @@ class Face:
         return found or Problem(Code.INTERNAL)
 
 
+def _give_up(answer: asyncio.Future[bool]) -> None:
+    if not answer.done():
+        answer.set_result(False)
+
+
 class Admitted:
     """A context by hand: two generators more cost a submission 10 us."""
 
@@ -241,10 +264,6 @@ def problem_response(
     response = problem_reply(found, request_id).response()
     if request is not None and not request.content.is_eof():
         response.force_close()  # what is left of the body is not worth reading
-        if (
-            request.content_length or 0
-        ) > limits.LINGER_BYTES_MAX and request.transport is not None:
-            request.transport.pause_reading()
     return response
 
 

@@ -39,9 +39,8 @@ from quipu.api.ingest_frames import (
 from quipu.api.models import State
 from quipu.api.problems import Problem, problem
 from quipu.api.refusals import FAULTS, as_problem
-from quipu.api.shaping import state
 from quipu.api.streams import bound_what_is_unsent
-from quipu.api.writing import reached_state
+from quipu.api.writing import reached_state, state_now
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.words import EventId
 from quipu.node.service import Backlogged, EntryId, OutcomeUnknown, Overloaded
@@ -270,13 +269,8 @@ class Feed:
             waits = (reached_state(self.call, event, timeout_ms) for event in events)
             reached = await asyncio.gather(*waits)
             return dict(zip(events, reached, strict=True))
-        return {event: self._now(event) if old else "stored" for event, old in events.items()}
-
-    def _now(self, event: EventId) -> State:
-        with suppress(*FAULTS):
-            status = self.call.ledger.status(event)
-            return "stored" if status is None else state(status)
-        return "stored"
+        call = self.call
+        return {event: state_now(call, event) if old else "stored" for event, old in events.items()}
 
     # --- speaking ---------------------------------------------------------------------------------
     async def _speak(self) -> None:

@@ -19,14 +19,15 @@ from quipu.api.times import NotADuration, duration_ms, duration_text, hlc_text
 from quipu.api.tokens import ENTRIES_WRITE
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.words import EventId
-from quipu.node.service import EventState, Stored
+from quipu.node.service import Stored
 
+WAIT = "30s"  # for `read`, where a caller does not say how long
 _KEY = "Idempotency-Key"
 
 
 class SubmitQuery(msgspec.Struct, kw_only=True):
     wait: str = "stored"
-    timeout: str = "30s"
+    timeout: str = WAIT
     stream: StreamName | None = None
 
 
@@ -80,7 +81,7 @@ async def submit(call: Call) -> Response:
             outcome = outcome_of(await begin(call, body, defaults))
     if wanted == "read":
         reached = await reached_state(call, outcome.id.event, timeout_ms)
-        return _receipt(call, outcome, 201 if reached == "read" else 202, reached).response()
+        return waited_receipt(call, outcome, reached).response()
     return stored_receipt(call, outcome).response()
 
 
@@ -99,24 +100,28 @@ def begin(
 
 def stored_receipt(call: Call, outcome: Outcome) -> Reply:
     """For a caller who waits for no more than that."""
-    reached: State = "stored"
-    if outcome.duplicate:
-        status = call.ledger.status(outcome.id.event)
-        reached = "stored" if status is None else state(status)
+    reached: State = state_now(call, outcome.id.event) if outcome.duplicate else "stored"
     return _receipt(call, outcome, 201, reached)
 
 
+def waited_receipt(call: Call, outcome: Outcome, reached: State) -> Reply:
+    """For a caller who waited for it to be Read."""
+    return _receipt(call, outcome, 201 if reached == "read" else 202, reached)
+
+
 async def reached_state(call: Call, event: EventId, timeout_ms: int) -> State:
-    """How far it has come when it is final, or when the time is over. Where too many wait already,
-    or the disk fails under a read, it is stored all the same."""
-    ledger, seconds = call.ledger, timeout_ms / 1_000
+    """How far it has come when it is final, or when the time is over. Where too many wait already
+    it is stored all the same."""
     with suppress(*FAULTS):
-        status = ledger.status(event)
-        if status is not None and status.state is EventState.READ:
+        if await call.face.read_within(event, timeout_ms / 1_000):
             return "read"
-        if await call.face.unless_closing(ledger.wait_read(event, seconds), seconds):
-            return "read"
-        status = ledger.status(event)
+    return state_now(call, event)
+
+
+def state_now(call: Call, event: EventId) -> State:
+    """Where the disk fails under a read, it is stored all the same."""
+    with suppress(*FAULTS):
+        status = call.ledger.status(event)
         return "stored" if status is None else state(status)
     return "stored"
 

@@ -53,21 +53,37 @@ class Confirmer:
     _not_due: dict[BranchKey, None] = field(default_factory=dict)  # has events ahead of their time
     _open: dict[Cord, None] = field(default_factory=dict)  # all that are; some may have closed
     _next_ms: int = 0
+    _heard_ms: int | None = None  # when the last event came
+    _is_idle: bool = False  # it is all that is new, and came after a silence
 
-    def consider(self, key: BranchKey) -> None:
+    def consider(self, key: BranchKey, now_ms: int) -> None:
+        """An event has come to be held."""
+        self._is_idle = not self._pending and self._was_silent(now_ms)
+        self._heard_ms = now_ms
         self._pending[key] = None
         self._open[key.cord] = None
 
+    def _was_silent(self, now_ms: int) -> bool:
+        """For a millisecond a member: that many receipts of one event each a node can take."""
+        others = len(self.known.epochs.newest.members) - 1
+        return others > 0 and (self._heard_ms is None or now_ms - self._heard_ms >= others)
+
     def consider_all(self) -> None:
+        self._is_idle = False
         self._pending.update(dict.fromkeys(self.known.dag.branches))
         self._open.update(dict.fromkeys(self.known.dag.cords))
 
     @property
     def deadline_ms(self) -> int | None:
-        waits = [self._next_ms] if self._pending or self.owes_first else []
+        waits = [self._due_ms] if self._pending or self.owes_first else []
         if self.not_due_ms is not None:
             waits.append(self.not_due_ms)
         return min(waits, default=None)
+
+    @property
+    def _due_ms(self) -> int:
+        """When idle at once: nothing would share an Inv that waits."""
+        return 0 if self._is_idle else self._next_ms
 
     # --- what may be signed ---------------------------------------------------------------------
     def signable_seq(
@@ -151,7 +167,7 @@ class Confirmer:
         """The Invs of this turn; the last of them is the one to send."""
         if grounds.me not in grounds.epoch.members or self.sealed:
             return []
-        if grounds.now.monotonic_ms < self._next_ms:
+        if grounds.now.monotonic_ms < self._due_ms:
             return []
         rising = self._rising(grounds)
         if not rising and not self.owes_first:

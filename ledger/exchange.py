@@ -22,6 +22,7 @@ from quipu.ledger.messages import (
     bytes_of,
     encode_message,
 )
+from quipu.ledger.observers import Observers
 from quipu.ledger.recovery import Recovery
 from quipu.ledger.safeguards import Safeguards
 from quipu.ledger.sync import PeerView
@@ -35,6 +36,7 @@ class Exchange:
         self._recovery = recovery
         self._gaps = gaps
         self._guards = guards
+        self._observers = Observers(intake.known)
         self._sync_ms: dict[NodeId, int] = {}
         self._repeated: dict[NodeId, int] = {}  # when the own Inv was last repeated to a peer
 
@@ -49,6 +51,7 @@ class Exchange:
         self._intake.fetch.lose(peer)
         self._sync_ms.pop(peer, None)
         self._repeated.pop(peer, None)
+        self._observers.forget(peer)
 
     def fan_out(self, identity: EventId, members: list[NodeId]) -> list[NodeId]:
         """To every member of a small roster; of a large one to a few, other ones each time."""
@@ -161,7 +164,7 @@ class Exchange:
             wants.ranges += self._gaps.of_orphans(orphans, wants.ranges)
             ids = intake.fetch.ids_for(peer, peers, turn.now) if intake.fetch.wanted else []
             if ids or wants:
-                turn.send(peer, intake.fetch.ask(peer, ids, wants, turn.now))
+                turn.ask_early(peer, intake.fetch.ask(peer, ids, wants, turn.now))
 
     def _wants_of(self, peer: NodeId, now: Now) -> Wants:
         intake = self._intake
@@ -239,7 +242,9 @@ class Exchange:
         while seq < upto and budget > 0:
             seq += 1
             event = intake.known.past.event(intake.known.dag.id_on(record, Seq(seq)))
-            if event is None or not intake.proving.is_good(record, Seq(seq), event):
+            if event is None or not intake.proving.is_good(
+                record, Seq(seq), event.id, event.signature
+            ):
                 return
             budget -= event.size
             turn.say(SendMessage(member, encode_message(EventMessage(bytes_of(event)))))
@@ -250,6 +255,7 @@ class Exchange:
             self._intake.sync.cord_changed(cord)
         self._intake.known.dag.rows_changed.clear()
         self._send_again(turn, members)
+        self._observers.send_on(turn, list(self._intake.sync.views))
         self._ask(turn)
         self._tell(turn)
 

@@ -6,9 +6,10 @@ remembers until the next turn begins.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from quipu.ledger.event import EventMeta, SignedEvent
+from quipu.ledger.messages import EventBytes
 from quipu.ledger.words import (
     BranchKey,
     EpochNo,
@@ -93,6 +94,17 @@ class Saved:
     recovering: bool = False
 
 
+class Held(NamedTuple):
+    """An event on its way out: its bytes as they lie on disk, and what orders them."""
+
+    branch: BranchKey
+    seq: Seq
+    id: EventId
+    hlc: Hlc
+    size: int
+    data: EventBytes
+
+
 class History(Protocol):
     def meta(self, identity: EventId) -> EventMeta | None:
         """The place and edges of a committed event."""
@@ -106,8 +118,12 @@ class History(Protocol):
     def event(self, identity: EventId) -> SignedEvent | None:
         """The whole event, its bytes checked against its id."""
 
-    def run(self, first: Slot, last: Seq) -> Iterable[tuple[Slot, SignedEvent]]:
-        """The same for all that one branch has of its own from `first` up to `last`, in order."""
+    def run(self, first: Slot, last: Seq, bytes_max: int) -> list[Held]:
+        """The bytes, checked in the same way, of what one branch has of its own from `first` up to
+        `last`, in order: about so many bytes, and one event at least."""
+
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        """The places and edges of the same, at most so many; none where `first` is not there."""
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         """One kept receipt."""

@@ -67,6 +67,8 @@ RESEND_BYTES_MAX = 1 * MIB  # to one member at one time
 RESEND_EVENTS_MAX = 256  # to one member at one time
 FANOUT_ALL_MAX = 16  # an author sends to every member up to this roster
 FANOUT_ABOVE = 8  # and to this many above it; holders send on to the others
+ATTACHMENTS = 3  # members that an observer keeps links to: two may fail
+OBSERVERS_BYTES_MAX = 4 * MIB  # sent on in a turn, over all observers; SyncEvent says the rest
 
 # --- reconciliation -----------------------------------------------------------------------------
 SYNC_INTERVAL_MS = 2_000  # seed 003: every 2 seconds
@@ -81,6 +83,7 @@ GET_ANCHOR_BRANCHES = 4  # of a forked cord: the lines that anchors are taken fr
 GET_RECEIPTS_MAX = 256  # receipt wants in one request
 GET_BYTES_MAX = 64 * KIB  # one request
 ANSWER_BYTES_MAX = 1 * MIB  # one answer, or one event if that is larger
+ANSWER_READS = 4  # an answer is read in parts: what is read of each cord and not sent is in vain
 ANSWER_EVENTS_MAX = 4_096  # bounds the time of one turn at both ends
 ANSWER_EVENTS_USUAL = 2_048  # an answer ends here; further on where no good signature is
 REQUEST_RETRY_MS = 1_000  # without an answer: another peer is asked as well
@@ -108,6 +111,8 @@ JOURNAL_RANDOM_BITS = 20  # two starts in one millisecond collide once in a mill
 START_WAIT_MS = 3_000  # how long a start listens before it signs
 
 # --- memory of one node -------------------------------------------------------------------------
+READ_PER_TURN_MAX = 8_192  # events made final: 60 ms of a turn; the next turn goes on
+METAS_PER_READ = 256  # summaries read under one hold of the store's lock, a millisecond
 METAS_RECENT_MAX = 8_192  # summaries of events kept at hand; older ones are read from History
 MESSAGE_BYTES_MAX = 5 * MIB  # one message of any kind: an event with its envelope fits
 PEERS_MAX = 1_024  # members and observers attached to one node

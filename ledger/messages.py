@@ -142,11 +142,21 @@ Message = (
     | EpochMessage
 )
 
+_SIGNED_BEGINNINGS = (b"\x92\x01", b"\x92\x02")  # arrays of two, EventMessage and InvMessage
+
 _codec: Canonical[Message] = Canonical(Message, limits.MESSAGE_BYTES_MAX)  # type: ignore[arg-type]
+
+
+_INV_HEAD = encode(InvMessage(b""))[:2]  # an array of two, and the tag
 
 
 def encode_message(message: Message) -> bytes:
     return encode(message)
+
+
+def is_receipt(data: bytes) -> bool:
+    """Whether a message that is not decoded yet is an Inv."""
+    return data.startswith(_INV_HEAD)
 
 
 def decode_message(data: bytes) -> Message:
@@ -159,6 +169,11 @@ def decode_message(data: bytes) -> Message:
     if isinstance(message, GetData) and len(data) > limits.GET_BYTES_MAX:
         refuse(Reason.TOO_LARGE, "GetData")
     return message
+
+
+def proves_itself(data: bytes) -> bool:
+    """An event, or an Inv: signed by its author, so that it is all the same who brings it."""
+    return data[:2] in _SIGNED_BEGINNINGS
 
 
 def bytes_of(event: SignedEvent) -> EventBytes:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from quipu.ledger import limits
 from quipu.ledger.event import EventMeta, SignedEvent
-from quipu.ledger.history import History
+from quipu.ledger.history import Held, History
 from quipu.ledger.inv import Inv
-from quipu.ledger.messages import PREFIX_BYTES
-from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
+from quipu.ledger.messages import PREFIX_BYTES, bytes_of
+from quipu.ledger.words import EpochNo, EventId, Hlc, InvNumber, NodeNo, Seq, Slot
 
 
 class Past:
@@ -22,11 +22,15 @@ class Past:
         self._slots: dict[Slot, EventId] = {}
         self._events: dict[EventId, SignedEvent] = {}
         self._invs: dict[tuple[NodeNo, InvNumber], bytes] = {}
+        self._recalled: dict[EventId, EventMeta] = {}  # in this turn
+        self._recalled_at: dict[tuple[int, ...], EventMeta] = {}
 
     def turn_begins(self) -> None:
         """Everything of the turn before is committed now."""
         self._events.clear()
         self._invs.clear()
+        self._recalled.clear()
+        self._recalled_at.clear()
         while len(self._order) > limits.METAS_RECENT_MAX:
             identity = self._order.popleft()
             meta = self._metas.pop(identity)
@@ -44,7 +48,11 @@ class Past:
         self._invs[signer_no, inv.number] = inv.data
 
     def meta(self, identity: EventId) -> EventMeta | None:
-        return self._metas.get(identity) or self._history.meta(identity)
+        return (
+            self._metas.get(identity)
+            or self._recalled.get(identity)
+            or self._history.meta(identity)
+        )
 
     def meta_by_prefix(self, prefix: bytes) -> EventMeta | None:
         return self._prefixes.get(prefix) or self._history.meta_by_prefix(prefix)
@@ -61,19 +69,34 @@ class Past:
     def event(self, identity: EventId) -> SignedEvent | None:
         return self._events.get(identity) or self._history.event(identity)
 
-    def run(self, first: Slot, last: Seq) -> Iterator[tuple[Slot, SignedEvent]]:
-        """The events of one branch from `first` up to `last`."""
-        seq = first.seq
-        for slot, event in self._history.run(first, last):
-            seq = Seq(slot.seq + 1)
-            yield slot, event
-        for number in range(seq, last + 1):  # decided in this turn
-            slot = first._replace(seq=Seq(number))
-            identity = self._slots.get(slot)
-            event_now = self._events.get(identity) if identity else None
-            if event_now is None:
-                return
-            yield slot, event_now
+    def run(self, first: Slot, last: Seq, bytes_max: int) -> list[Held]:
+        """Events of one branch from `first` up to `last`; none where there are no more."""
+        found = self._history.run(first, last, bytes_max)
+        if not found and first.seq <= last:  # decided in this turn
+            event = self._events.get(self._slots.get(first, EventId(b"")))
+            if event is not None:
+                hlc = Hlc(event.header.hlc)
+                data = bytes_of(event)
+                found = [Held(first.branch, first.seq, event.id, hlc, event.size, data)]
+        return found
+
+    def metas_from(self, first: Slot, last: Seq) -> Iterator[EventMeta]:
+        """Of one branch from `first` up to `last`. What is read stays at hand until the turn ends:
+        what names these as parents comes next."""
+        author_no, journal, seq, number = first
+        while seq <= last:
+            slot = (author_no, journal, seq, number)
+            identity = self._slots.get(slot)  # type: ignore[call-overload]
+            meta = self._recalled_at.get(slot) if identity is None else self._metas[identity]
+            if meta is None:
+                first = first._replace(seq=seq)
+                found = self._history.metas_from(first, last, limits.METAS_PER_READ)
+                assert found, first
+                self._recalled.update((one.id, one) for one in found)
+                self._recalled_at.update((one.slot, one) for one in found)
+                meta = found[0]
+            yield meta
+            seq = Seq(seq + 1)
 
     def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
         return self._history.epoch_document(number)

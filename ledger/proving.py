@@ -10,7 +10,7 @@ from itertools import islice
 
 from quipu.ledger import limits
 from quipu.ledger.effects import StoreEvent
-from quipu.ledger.event import EventMeta, SignedEvent, has_valid_signature
+from quipu.ledger.event import EventMeta, SignedEvent, has_valid_signature, signed_part
 from quipu.ledger.fetch import Fetch
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.known import Known
@@ -40,18 +40,18 @@ class Proving:
             if record.spared_from
         }
 
-    def spared(self, meta: EventMeta) -> None:
+    def spared(self, record: BranchRecord, meta: EventMeta) -> None:
         """It is held now, and its signature has not been looked at."""
-        record = self._known.dag.branches[meta.branch]
         record.spared_from = record.spared_from or meta.seq
         record.spared_upto = meta.seq
-        if meta.branch not in self._works:
-            self._works[meta.branch] = Work(meta.seq)
+        if record.key not in self._works:
+            self._works[record.key] = Work(meta.seq)
 
-    def is_good(self, record: BranchRecord, seq: Seq, event: SignedEvent) -> bool:
+    def is_good(self, record: BranchRecord, seq: Seq, identity: EventId, signature: bytes) -> bool:
         """Whether the signature of this event of that line is known to be good, or is now."""
         if record.spared_from <= seq <= record.spared_upto:
-            return has_valid_signature(event, self._known.verify)
+            author = self._known.epochs.node_ids[record.key.author_no]
+            return self._known.verify(author, signed_part(identity), signature)
         return True
 
     def replace(self, event: SignedEvent, turn: Turn) -> None:

@@ -4,13 +4,13 @@ hlc grows along every edge, so events merged by hlc come parents first. At most 
 an answer; the asker comes again for more.
 """
 
-import heapq
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import starmap
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from operator import itemgetter
 
 from quipu.ledger import limits
-from quipu.ledger.event import SignedEvent
+from quipu.ledger.history import Held
 from quipu.ledger.inv import decode_inv
 from quipu.ledger.known import Known
 from quipu.ledger.messages import (
@@ -22,13 +22,35 @@ from quipu.ledger.messages import (
     RangeWant,
     bytes_of,
 )
+from quipu.ledger.past import Past
 from quipu.ledger.proving import Proving
 from quipu.ledger.words import Cord, EventId, InvNumber, NodeNo, Seq, Slot
 
+_causal = itemgetter(*map(Held._fields.index, ("hlc", "id")))
 
-class Held(NamedTuple):
-    slot: Slot
-    event: SignedEvent
+
+@dataclass(slots=True)
+class Stretch:
+    """What one want still has to give, parents first; a little of it has been read."""
+
+    past: Past
+    parts: list[tuple[Slot, Seq]] = field(default_factory=list)  # first and last; lowest part last
+    read_bytes_max: int = 0
+    found: list[Held] = field(default_factory=list)
+
+    def refill(self) -> bool:
+        """False when there is no more."""
+        while not self.found and self.parts:
+            first, last = self.parts.pop()
+            self.found = self.past.run(first, last, self.read_bytes_max)
+            if self.found and self.found[-1].seq < last:
+                self.parts.append((first._replace(seq=Seq(self.found[-1].seq + 1)), last))
+        return bool(self.found)
+
+    def take(self, reach: tuple[int, EventId]) -> list[Held]:
+        count = bisect_right(self.found, reach, key=_causal)
+        taken, self.found = self.found[:count], self.found[count:]
+        return taken
 
 
 class Serve:
@@ -45,28 +67,26 @@ class Serve:
         events: list[EventBytes] = []
         invs, more = self._invs(want, budget)
         budget -= sum(map(len, invs))
-        ends: dict[Cord, Held] = {}  # the newest of each cord in this answer
+        ends: dict[tuple[int, ...], Held] = {}  # the newest of each cord in this answer
         for held in self._wanted(want, missing):
-            size = held.event.size
+            size, cord = held.size, held.branch[:2]
             is_first = not events and not invs
             if not is_first and (size > budget or len(events) >= limits.ANSWER_EVENTS_USUAL):
                 more = True
-                if not self._is_for_good_end(held, ends, len(events)):
+                if not self._is_for_good_end(ends.get(cord), len(events)):
                     break
             budget -= size
-            ends[held.slot.branch.cord] = held
-            events.append(bytes_of(held.event))
+            ends[cord] = held
+            events.append(held.data)
         return Answer(want.request_id, invs, events, missing[: limits.GET_IDS_MAX], more)
 
-    def _is_for_good_end(self, held: Held, ends: dict[Cord, Held], count: int) -> bool:
+    def _is_for_good_end(self, end: Held | None, count: int) -> bool:
         """A range must end with a good signature: all others of its cord rest on that one."""
-        end = ends.get(held.slot.branch.cord)
-        is_room = count < limits.ANSWER_EVENTS_MAX
-        return is_room and end is not None and not self._is_good(end)
+        return count < limits.ANSWER_EVENTS_MAX and end is not None and not self._is_good(end)
 
     def _is_good(self, held: Held) -> bool:
-        record = self._dag.branches[held.slot.branch]
-        return self._proving.is_good(record, held.slot.seq, held.event)
+        record = self._dag.branches[held.branch]
+        return self._proving.is_good(record, held.seq, held.id, held.data.signature)
 
     # --- events ---------------------------------------------------------------------------------
     def _wanted(self, want: GetData, missing: list[bytes]) -> Iterator[Held]:
@@ -75,25 +95,25 @@ class Serve:
         for identity in want.ids:
             meta = self._past.meta(EventId(identity))
             event = meta and self._past.event(meta.id)
-            if meta and event and self._is_good(held := Held(meta.slot, event)):
-                single.append(held)
-            else:
-                missing.append(identity)
-        streams = [self._range(wanted) for wanted in want.ranges]
-        if len(streams) == 1 and not single:  # most of a catch-up
-            yield from streams[0]
-            return
-        single.sort(key=_causal)
+            if meta and event:
+                held = Held(meta.branch, meta.seq, event.id, meta.hlc, event.size, bytes_of(event))
+                if self._is_good(held):
+                    single.append(held)
+                    continue
+            missing.append(identity)
+        stretches = [self._range(wanted) for wanted in want.ranges]
+        if single:
+            stretches.append(Stretch(self._past, found=sorted(single, key=_causal)))
         sent: set[EventId] = set()
-        for held in heapq.merge(single, *streams, key=_causal):
-            if held.event.id not in sent:
-                sent.add(held.event.id)
+        for held in _merged(stretches):
+            if held.id not in sent:
+                sent.add(held.id)
                 yield held
 
-    def _range(self, want: RangeWant) -> Iterator[Held]:
+    def _range(self, want: RangeWant) -> Stretch:
         tip = self._past.meta_by_prefix(want.last)
         if tip is None or tuple(tip.branch.cord) != (want.author_no, want.journal):
-            return
+            return Stretch(self._past)
         record = self._dag.branches[tip.branch]
         start = Seq(1)
         for seq, prefix in want.anchors:
@@ -101,10 +121,16 @@ class Serve:
             if anchor is not None and anchor.seq == seq and self._dag.is_on_line(anchor, record):
                 start = Seq(seq + 1)
                 break
-        for branch, upto in reversed(list(self._dag.line(record))):
-            first = max(start, Seq(branch.base_seq + 1))
-            slot = Slot(*branch.key.cord, first, branch.key.number)
-            yield from starmap(Held, self._past.run(slot, min(upto, tip.seq)))
+        return Stretch(
+            self._past,
+            [
+                (
+                    Slot(*branch.key.cord, max(start, Seq(branch.base_seq + 1)), branch.key.number),
+                    min(upto, tip.seq),
+                )
+                for branch, upto in self._dag.line(record)
+            ],
+        )
 
     # --- receipts -------------------------------------------------------------------------------
     def _invs(self, want: GetData, budget: int) -> tuple[list[bytes], bool]:
@@ -155,5 +181,11 @@ class Serve:
                     yield signer, number
 
 
-def _causal(held: Held) -> tuple[int, EventId]:
-    return (held.event.header.hlc, held.event.id)
+def _merged(stretches: list[Stretch]) -> Iterator[Held]:
+    """As far as all that is read reaches, in one order; then more is read where nothing is left."""
+    read_bytes_max = limits.ANSWER_BYTES_MAX // (limits.ANSWER_READS * max(len(stretches), 1))
+    for one in stretches:
+        one.read_bytes_max = read_bytes_max
+    while stretches := [one for one in stretches if one.refill()]:
+        reach = min(_causal(one.found[-1]) for one in stretches)
+        yield from sorted((h for one in stretches for h in one.take(reach)), key=_causal)

@@ -2,10 +2,20 @@
 
 from dataclasses import dataclass, field
 
-from quipu.ledger.effects import Durable, Effects, InputRefused, SendEarly, SendMessage, Spoken
+from quipu.ledger.effects import (
+    AskEarly,
+    Durable,
+    Effects,
+    InputRefused,
+    SendEarly,
+    SendMessage,
+    Spoken,
+)
+from quipu.ledger.event import SignedEvent
+from quipu.ledger.inv import Inv
 from quipu.ledger.messages import Message, encode_message
 from quipu.ledger.refusals import Reason, Refused
-from quipu.ledger.words import Hlc, NodeId, Now
+from quipu.ledger.words import Hlc, NodeId, NodeNo, Now
 
 
 @dataclass(slots=True)
@@ -15,6 +25,8 @@ class Turn:
     due_until: Hlc
     durable: list[Durable] = field(default_factory=list)
     spoken: list[Spoken] = field(default_factory=list)
+    events: list[SignedEvent] = field(default_factory=list)  # new, and not asked for
+    receipts: dict[NodeNo, Inv] = field(default_factory=dict)  # of others; the last of each
 
     def keep(self, effect: Durable) -> None:
         self.durable.append(effect)
@@ -37,6 +49,9 @@ class Turn:
     def send_early(self, peers: list[NodeId], message: Message) -> None:
         data = encode_message(message)
         self.spoken.extend(SendEarly(peer, data) for peer in peers)
+
+    def ask_early(self, peer: NodeId, message: Message) -> None:
+        self.spoken.append(AskEarly(peer, encode_message(message)))
 
     def refuse(self, peer: NodeId, refusal: Refused) -> None:
         self.spoken.append(InputRefused(peer, refusal.reason, refusal.detail))

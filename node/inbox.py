@@ -1,11 +1,16 @@
-"""What waits for the next turn, bounded in number and bytes, and who waits for an answer."""
+"""What waits for the next turn, bounded in number and bytes, and who waits for an answer.
+
+Receipts come one by one, behind the event that they are for. Where nobody at this node waits for
+what they make Read they do not ask for a turn: they go with the next one, or come a little later.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from quipu.ledger.inputs import EntriesSubmitted, Input
+from quipu.ledger.inputs import EntriesSubmitted, Input, MessageReceived
+from quipu.ledger.messages import is_receipt
 from quipu.ledger.words import Ticket
 from quipu.node import limits
 from quipu.node.service import Backlogged, Draining, Overloaded, Stored, StoreIsFull
@@ -32,15 +37,18 @@ class Inbox:
     """Invariant: every ticket in `inputs` has its answer in `pending`."""
 
     wake: Callable[[], None] = lambda: None
+    wake_later: Callable[[], None] = lambda: None
     pending: dict[Ticket, Pending] = field(default_factory=dict)
     submissions_held: int = 0  # bodies being read or answered
     bytes_held: int = 0
     is_full: bool = False  # the disk is
     is_draining: bool = False
     is_backlogged: Callable[[], bool] = lambda: False
+    is_awaited: Callable[[], bool] = lambda: True  # what becomes Read is, by somebody here
     refused: Callable[[], None] = lambda: None
     taken: Callable[[], None] = lambda: None
     _inputs: list[Input] = field(default_factory=list)
+    _is_urgent: bool = False  # whether anybody waits for receipts or not
     _pushed_bytes: int = 0
     _last_ticket: int = 0
 
@@ -74,7 +82,7 @@ class Inbox:
         answer: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
         self.pending[ticket] = Pending(answer, len(entries))
         self._inputs.append(EntriesSubmitted(ticket, tuple(entries)))
-        self.wake()
+        self.press()
         return answer
 
     def push(self, given: Input, size: int) -> bool:
@@ -84,12 +92,29 @@ class Inbox:
             return False
         self._pushed_bytes += size
         self._inputs.append(given)
-        self.wake()
+        if not (isinstance(given, MessageReceived) and is_receipt(given.data)):
+            self.press()
+        elif self.asks_for_turn():
+            self.wake()
+        else:
+            self.wake_later()
         return True
+
+    def press(self) -> None:
+        """What waits is not to wait any longer."""
+        if self._inputs:
+            self._is_urgent = True
+            self.wake()
+
+    def asks_for_turn(self) -> bool:
+        if not self._inputs:
+            return False
+        return self._is_urgent or self.is_draining or self.is_awaited()
 
     def take(self) -> list[Input]:
         inputs, self._inputs = self._inputs, []
         self._pushed_bytes = 0
+        self._is_urgent = False
         self.taken()
         return inputs
 
@@ -99,6 +124,7 @@ class Inbox:
     def fail_all(self, error: Exception) -> None:
         """Nothing of what waits was stored."""
         self._inputs.clear()
+        self._is_urgent = False
         pending, self.pending = self.pending, {}
         for waiting in pending.values():
             waiting.failed(error)

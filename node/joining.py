@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,7 +25,13 @@ from quipu.p2p.peers import Peers
 from quipu.p2p.refusals import FrameRefused
 from quipu.p2p.transport import Hear, Transport
 from quipu.p2p.transports import screen
-from quipu.p2p.transports.beacon_socket import BeaconSocket, CannotBeacon
+from quipu.p2p.transports.group_socket import (
+    BEACONS,
+    CASTS,
+    CannotMulticast,
+    GroupSocket,
+    Reading,
+)
 from quipu.p2p.transports.refusals import AddressTaken, CannotListen
 from quipu.p2p.transports.zmq_transport import ZmqTransport
 from quipu.p2p.words import Endpoint
@@ -53,11 +60,13 @@ def join_network(
         entropy=secrets.randbits(ENTROPY_BITS),
         genesis=directory.genesis,
         has_beacon=settings.p2p.beacon is not None,
+        has_multicast=settings.p2p.multicast is not None,
     )
     peers = Peers(config, _kept(directory), network.clock())
     first: list[Input] = [SeedGiven(peer, where) for peer, where in seeds]
     network.troubles.own_name, network.troubles.own_endpoint = settings.node.name, endpoint
-    network.beacon = _beacon(settings, network)
+    network.beacon = _group(settings, "beacon", network.hear_beacon, BEACONS)
+    network.multicast = _group(settings, "multicast", network.hear_cast, CASTS)
     network.run(peers, transport, first)
     return endpoint
 
@@ -76,19 +85,21 @@ def _listen(settings: Settings, directory: DataDirectory, network: Network) -> T
     return between
 
 
-def _beacon(settings: Settings, network: Network) -> BeaconSocket | None:
+def _group(
+    settings: Settings, name: str, hear: Callable[[bytes], None], reading: Reading
+) -> GroupSocket | None:
     """By the interface of the address that others dial, where it is one of this machine."""
-    group = settings.p2p.beacon
+    group: Address | None = getattr(settings.p2p, name)
     if group is None:
         return None
     dialled = (settings.p2p.advertise or settings.p2p.listen).host
     try:
-        with suppress(CannotBeacon):
-            return BeaconSocket(Endpoint(*group), dialled, network.hear_beacon)
-        return BeaconSocket(Endpoint(*group), ANY_INTERFACE, network.hear_beacon)
-    except CannotBeacon as error:
+        with suppress(CannotMulticast):
+            return GroupSocket(Endpoint(*group), dialled, hear, reading)
+        return GroupSocket(Endpoint(*group), ANY_INTERFACE, hear, reading)
+    except CannotMulticast as error:
         raise BadSetting(
-            f"p2p.beacon: {error}",
+            f"p2p.{name}: {error}",
             "Name an IPv4 multicast group and a port, as 239.77.0.1:8473, or none.",
         ) from error
 

@@ -15,6 +15,7 @@ BACKLOG_RETRY_AFTER_S = 5.0  # said while too much waits to become Read: peers n
 TURN_LATE_S = 5.0  # a commit under way for longer: the writer counts as stuck, livez fails
 GIL_SWITCH_S = 0.0005  # how long the writer waits for a busy loop: 5 ms cost 15 % of the rate
 GC_THRESHOLDS = (20_000, 10, 100)  # allocations, then rounds: a request leaves no cycles behind
+RECEIPTS_WAIT_S = 0.02  # that nobody waits for, where no other turn takes them along
 FULL_PROBE_INTERVAL_S = 1.0  # how often a full disk is asked whether there is room again
 FULL_PROBE_BYTES = 16 * MIB  # room for the largest turn; less than that is still full
 REBUILDS_PER_MINUTE_MAX = 10  # more failed turns than that: the node stops and says why
@@ -58,7 +59,6 @@ REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every findin
 CONSUMERS_MAX = 1_000  # named cursors, of 8 KiB at most: their list is one answer
 
 # --- open files ----------------------------------------------------------------------------------
-CONNECTIONS_WAITING_MAX = 4_096  # accepted and not read, as many as the API keeps
 SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end mark
 OWN_FILES_MAX = 256  # the store, keys, logs, pipes of operations, idle OPS and admin connections
 

@@ -23,7 +23,7 @@ from quipu.p2p import inputs as ins
 from quipu.p2p.peers import Peers
 from quipu.p2p.queries import Verdict
 from quipu.p2p.transport import Happening, Transport
-from quipu.p2p.transports.beacon_socket import BeaconSocket
+from quipu.p2p.transports.group_socket import GroupSocket
 from quipu.p2p.transports.screen import Screen
 from quipu.p2p.words import Endpoint, PeerState, PeerView
 
@@ -53,8 +53,11 @@ class Network:
     frames_missed: int = 0
     guests_served: int = 0
     beacons_received: int = 0
+    casts_sent: int = 0
+    casts_received: int = 0
     screen: Screen | None = None
-    beacon: BeaconSocket | None = None
+    beacon: GroupSocket | None = None
+    multicast: GroupSocket | None = None
     _peers: Peers | None = None
     _transport: Transport | None = None
     _inputs: list[ins.Input] = field(default_factory=list)
@@ -64,6 +67,7 @@ class Network:
     _asked: bool = False
     _dialled: dict[NodeId, Endpoint] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
+    _timer_ms: int = 0  # when it comes, by the clock of the steps
     _looking: asyncio.TimerHandle | None = None
     _keeping: asyncio.Task[None] | None = None
     _to_keep: bytes | None = None
@@ -94,6 +98,11 @@ class Network:
     def hear_beacon(self, datagram: bytes) -> None:
         self.beacons_received += 1
         self._inputs.append(ins.BeaconHeard(datagram))
+        self._ask()
+
+    def hear_cast(self, datagram: bytes) -> None:
+        self.casts_received += 1
+        self._inputs.append(ins.CastHeard(datagram))
         self._ask()
 
     # --- from above -----------------------------------------------------------------------------
@@ -161,8 +170,10 @@ class Network:
         for waiting in self._queries.values():
             if not waiting.done():
                 waiting.set_exception(Draining("the node is stopping"))
-        if self.beacon is not None:
-            self.beacon.close()
+        for group in (self.beacon, self.multicast):
+            if group is not None:
+                group.close()
+        self.beacon = self.multicast = None
         transport, self._transport = self._transport, None
         await transport.stop()
         if self._keeping is not None:
@@ -177,6 +188,9 @@ class Network:
             "peer_frames_missed_total": self.frames_missed,
             "peer_guests_served_total": self.guests_served,
             "peer_beacons_received_total": self.beacons_received,
+            "peer_casts_sent_total": self.casts_sent,
+            "peer_casts_received_total": self.casts_received,
+            "peer_casts_repaired_total": 0 if self._peers is None else self._peers.casts_repaired,
             "peer_sent_bytes_total": self.bytes_sent,
             "peer_received_bytes_total": self.bytes_received,
         }
@@ -203,10 +217,18 @@ class Network:
         self._plan(self._peers.next_deadline(), now)
 
     def _plan(self, deadline_ms: int | None, now: Now) -> None:
-        self._disarm()
-        if deadline_ms is not None:
+        """A timer that is armed stays so where it comes early enough: deadlines mostly move on."""
+        if deadline_ms is None:
+            self._disarm()
+        elif self._timer is None or deadline_ms < self._timer_ms:
+            self._disarm()
+            self._timer_ms = deadline_ms
             wait_s = max(deadline_ms - now.monotonic_ms, 1) / MS_PER_S
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self._ask)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._look_up)
+
+    def _look_up(self) -> None:
+        self._timer = None
+        self._ask()
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -230,6 +252,11 @@ class Network:
             case fx.SendBeacon(datagram):
                 if self.beacon is not None:
                     self.beacon.send(datagram)
+            case fx.SendCast(datagram):
+                if self.multicast is not None:
+                    self.casts_sent += 1
+                    self.bytes_sent += len(datagram)
+                    self.multicast.send(datagram)
             case fx.ShutLink(link):
                 transport.shut(link)
             case fx.PeerUp(peer):
@@ -273,16 +300,21 @@ class Network:
     # --- the inbox ------------------------------------------------------------------------------
     def _push(self, given: Input, size: int) -> None:
         if self._held or not self.inbox.push(given, size):
-            if not self._held and self._transport is not None:
-                self._transport.pause()
+            if not self._held:
+                self._read(False)
             self._held.append((given, size))
 
     def _push_held(self) -> None:
         """The turn has taken what waited."""
         while self._held and self.inbox.push(*self._held[0]):
             self._held.popleft()
-            if not self._held and self._transport is not None:
-                self._transport.resume()
+            if not self._held:
+                self._read(True)
+
+    def _read(self, is_on: bool) -> None:
+        for source in (self._transport, self.multicast):
+            if source is not None:
+                source.resume() if is_on else source.pause()
 
     # --- memory ---------------------------------------------------------------------------------
     def _keep(self, data: bytes) -> None:

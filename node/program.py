@@ -219,7 +219,8 @@ def _connect(node: Node) -> None:
     def store_has_room() -> bool:
         return has_room(path, limits.FULL_PROBE_BYTES)
 
-    ledger.inbox.wake = ledger.turns.wake
+    ledger.inbox.wake, ledger.inbox.wake_later = ledger.turns.wake, ledger.turns.wake_later
+    ledger.inbox.is_awaited = ledger.is_awaited
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.refused = count_overload
     node.administration.drain = lambda: node.ask_stop("asked to drain")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from quipu.ledger import bundle_build
 from quipu.ledger.entry import decode_entry
@@ -62,7 +63,7 @@ class RunningLedger:
     network: Network
     consumers: KeptConsumers
     endpoint: Endpoint | None = None  # where peers reach this node
-    _waiting: dict[EventId, list[asyncio.Future[bool]]] = field(default_factory=dict)
+    _waiting: dict[EventId, dict[asyncio.Future[bool], None]] = field(default_factory=dict)
     _waiting_count: int = 0
 
     # --- who ------------------------------------------------------------------------------------
@@ -131,28 +132,46 @@ class RunningLedger:
         return None if meta is None else self._witness().status(meta)
 
     async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
-        status = self.status(event_id)
-        if status is not None and status.state is not EventState.STORED:
-            return status.state is EventState.READ
-        if self.inbox.is_draining:
-            return False
-        if self._waiting_count >= limits.WAITERS_MAX:
-            raise Overloaded(limits.RETRY_AFTER_S, "too many wait for events to become Read")
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(event_id, []).append(answer)
-        self._waiting_count += 1
         try:
             async with asyncio.timeout(timeout_s):
-                return await answer
+                return await self.when_read(event_id)
         except TimeoutError:
             return False
-        finally:
-            self._waiting_count -= 1
-            others = self._waiting.get(event_id)
-            if others is not None and answer in others:
-                others.remove(answer)
-                if not others:
-                    del self._waiting[event_id]
+
+    def when_read(self, event_id: EventId) -> asyncio.Future[bool]:
+        known = self._is_read(event_id)
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if known is not None or self.inbox.is_draining:
+            answer.set_result(known is True)
+            return answer
+        if self._waiting_count >= limits.WAITERS_MAX:
+            raise Overloaded(limits.RETRY_AFTER_S, "too many wait for events to become Read")
+        self._waiting.setdefault(event_id, {})[answer] = None
+        self._waiting_count += 1
+        self.inbox.press()
+        answer.add_done_callback(partial(self._waits_no_more, event_id))
+        return answer
+
+    def _is_read(self, event_id: EventId) -> bool | None:
+        """None: it may become so. Of most that are waited for the view knows it by itself."""
+        view = self.machine.view
+        times = view.times.get(event_id)
+        if times is not None and times.read_ms is not None:
+            return True
+        if times is not None and not view.has_anybody_left:
+            return None
+        status = self.status(event_id)
+        if status is None or status.state is EventState.STORED:
+            return None
+        return status.state is EventState.READ
+
+    def _waits_no_more(self, event_id: EventId, answer: asyncio.Future[bool]) -> None:
+        self._waiting_count -= 1
+        others = self._waiting.get(event_id)
+        if others is not None:
+            others.pop(answer, None)
+            if not others:
+                del self._waiting[event_id]
 
     def event(self, event_id: EventId) -> SignedEvent | None:
         return self.machine.store.event(event_id)
@@ -245,7 +264,12 @@ class RunningLedger:
         return [peer for peer in (self.node_id, *self.network.up) if peer in members]
 
     # --- news -----------------------------------------------------------------------------------
+    def is_awaited(self) -> bool:
+        """Somebody here waits for what becomes Read."""
+        return bool(self._waiting or self.newsroom.listeners)
+
     def subscribe(self, queue_max: int = 1_024) -> Subscription:
+        self.inbox.press()
         return self.newsroom.subscribe(self.feed_number, queue_max)
 
     def tell(self, news: list[News]) -> None:

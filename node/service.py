@@ -5,6 +5,7 @@ has been committed: nothing that the core has decided and the disk does not hold
 Reads are short (LMDB, microseconds); none of them waits.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -369,6 +370,10 @@ class Ledger(Protocol):
 
     async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
         """Whether it is Read, at the latest after the timeout. False also when the node drains."""
+
+    def when_read(self, event_id: EventId) -> asyncio.Future[bool]:
+        """True when it is Read; False when it never will be, and when the node drains. Whoever
+        waits no longer ends it. Raises `Overloaded`."""
 
     def event(self, event_id: EventId) -> SignedEvent | None: ...
 

@@ -79,6 +79,11 @@ class P2pSettings:
         "IPv4 multicast group:port of the local network on which members say, sealed, where they "
         "are; none: no beacon",
     )
+    multicast: Address | None = setting(
+        None,
+        "IPv4 multicast group:port of the local network to which what several peers get is sent "
+        "once, sealed; none: a copy to each",
+    )
     peers: tuple[str, ...] = setting(
         (), "nodes to dial besides those that are known: quipu://host:port/node-id, with commas"
     )
@@ -94,7 +99,10 @@ class ApiSettings:
     trusted_proxies: Networks = setting(
         Networks(), "addresses and networks of proxies whose X-Forwarded-For is believed"
     )
-    connections_max: int = setting(1_000, "connections read at one time; more wait unread", 1)
+    connections_max: int = setting(1_000, "connections at one time; more wait in the kernel", 1)
+    connections_per_s_max: int = setting(
+        500, "new connections taken in a second, after 64 at once; more wait in the kernel", 1
+    )
     connections_per_address_max: int = setting(
         256, "of one address; loopback and trusted proxies have no such limit", 1
     )

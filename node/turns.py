@@ -73,6 +73,7 @@ class Turns:
     _effects: Effects | None = None  # of the commit under way
     _asked: bool = False
     _timer: asyncio.TimerHandle | None = None
+    _later: asyncio.TimerHandle | None = None
     _idle: list[asyncio.Future[None]] = field(default_factory=list)
     _rebuilt: deque[float] = field(default_factory=deque)
 
@@ -83,12 +84,19 @@ class Turns:
             self._asked = True
             asyncio.get_running_loop().call_soon(self._turn)
 
+    def wake_later(self) -> None:
+        """What waits may go with a turn that comes anyway."""
+        if self._later is None and not self.is_stopped:
+            loop = asyncio.get_running_loop()
+            self._later = loop.call_later(limits.RECEIPTS_WAIT_S, self.inbox.press)
+
     def is_idle(self) -> bool:
         return self.committing_since is None and not self.inbox.has_inputs()
 
     async def idle(self) -> None:
         """Until nothing waits and no commit is under way."""
         while not (self.is_idle() or self.is_stopped):
+            self.inbox.press()
             waiting = asyncio.get_running_loop().create_future()
             self._idle.append(waiting)
             await waiting
@@ -96,15 +104,19 @@ class Turns:
     def stop(self) -> None:
         self.is_stopped = True
         self._disarm()
+        self._disarm_later()
         self._tell_idle()
 
     def _plan(self) -> None:
         """After a turn: the next one, at once or at its time."""
         self._disarm()
-        if self.inbox.has_inputs():
+        if self.inbox.asks_for_turn():
             self.wake()
             return
-        self._tell_idle()
+        if self.inbox.has_inputs():
+            self.wake_later()
+        else:
+            self._tell_idle()
         machine = self.machine
         wanted = (machine.core.next_deadline(), machine.checkpoint.next_deadline())
         deadline_ms = min((ms for ms in wanted if ms is not None), default=None)
@@ -118,6 +130,11 @@ class Turns:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _disarm_later(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
 
     def _tell_idle(self) -> None:
         waiting, self._idle = self._idle, []
@@ -146,6 +163,7 @@ class Turns:
     def _step(self) -> Effects | None:
         machine, begun = self.machine, time.perf_counter()
         now = machine.surroundings.clock()
+        self._disarm_later()
         inputs = self.inbox.take()
         try:
             passing("turn.collected")
@@ -230,7 +248,7 @@ class Turns:
 
     def _commit_failed(self, effects: Effects, error: Exception) -> None:
         self.measures.commit_failures += 1
-        was_told = any(isinstance(effect, SendEarly) for effect in effects.spoken)
+        was_told = any(type(effect) is SendEarly for effect in effects.spoken)
         is_full = isinstance(error, stores.StoreFull)
         self.log.error("a commit failed; the core is rebuilt", error=repr(error))
         for effect in effects.spoken:

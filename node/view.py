@@ -60,6 +60,11 @@ class View:
         return self.epochs.newest
 
     @property
+    def has_anybody_left(self) -> bool:
+        """Only then can an event be void."""
+        return len(self.epochs.node_ids) > len(self.epoch.members)
+
+    @property
     def lineage(self) -> Lineage:
         if self._lineage is None:
             self._lineage = Lineage.of(self.genesis, self.documents)

@@ -92,6 +92,21 @@ class VersionMismatch(msgspec.Struct, array_like=True, frozen=True, forbid_unkno
     version: str  # of the program, for people
 
 
+class CastKey(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """What the sender multicasts from now on is sealed under this key."""
+
+    key: Bytes32
+    number: U64  # of the last frame before
+
+
+class CastReport(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """How far the receiver's multicast has come, and what of it is to be sent over the link."""
+
+    stream: Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
+    settled: U64  # all up to this number came, or was asked for
+    missing: Annotated[list[U64], msgspec.Meta(max_length=limits.CAST_ASKED_MAX)]
+
+
 Body = (
     Discovered
     | Joined
@@ -104,6 +119,8 @@ Body = (
     | Addresses
     | Unsupported
     | VersionMismatch
+    | CastKey
+    | CastReport
 )
 
 _FORMS: dict[type[Body], Form[Body]] = {
@@ -120,6 +137,8 @@ _FORMS: dict[type[Body], Form[Body]] = {
         Addresses,
         Unsupported,
         VersionMismatch,
+        CastKey,
+        CastReport,
     )
 }
 

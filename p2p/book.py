@@ -6,10 +6,10 @@ that a hash chooses, so that observers spread evenly, and the seeds until it has
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from hashlib import sha256
 
+from quipu.ledger.limits import ATTACHMENTS
+from quipu.ledger.observers import ranking
 from quipu.ledger.words import NodeId
-from quipu.p2p import limits
 from quipu.p2p.addresses import SignedEndpoint, is_newer
 from quipu.p2p.words import Endpoint, PeerState
 
@@ -62,16 +62,16 @@ class Book:
         present = alive = 0
         for place, peer in enumerate(self.ranking()):
             is_gone = state(peer) in _GONE or self.endpoint(peer) is None
-            if place < limits.ATTACHMENTS or not is_gone:
+            if place < ATTACHMENTS or not is_gone:
                 chosen.append(peer)
             present += not is_gone
             alive += state(peer) is PeerState.ALIVE
-            if present == limits.ATTACHMENTS:
+            if present == ATTACHMENTS:
                 break
-        if alive < min(limits.ATTACHMENTS, len(self.members)):
+        if alive < min(ATTACHMENTS, len(self.members)):
             chosen += [seed for seed in self.seeds if seed not in chosen]
         return chosen
 
     def ranking(self) -> list[NodeId]:
         """Of the members, in this node's own order."""
-        return sorted(self.members, key=lambda member: sha256(self.me + member).digest())
+        return ranking(self.me, self.members)

@@ -4,6 +4,7 @@ The parent and the one that hears gossip work on it; the children on it do not k
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 
 from quipu.ledger import signing
@@ -13,6 +14,9 @@ from quipu.p2p import limits
 from quipu.p2p.addresses import SignedEndpoint, check_endpoint
 from quipu.p2p.bodies import Joined, Lost
 from quipu.p2p.book import Book
+from quipu.p2p.cast_ear import Ear
+from quipu.p2p.casting import Casting, Frame
+from quipu.p2p.decen import Broadcast
 from quipu.p2p.effects import CloseLink, PeerDown, PeerUp, Refusal, StateChanged
 from quipu.p2p.gossip import Gossip, Kind, encode_gossip, onward
 from quipu.p2p.links import Link, Links, Way
@@ -23,7 +27,7 @@ from quipu.p2p.queries import Queries, Questions
 from quipu.p2p.refusals import Cause, FrameRefused
 from quipu.p2p.spread import SeenSet, receivers
 from quipu.p2p.voice import Voice
-from quipu.p2p.words import Endpoint, GossipId, PeerState
+from quipu.p2p.words import Endpoint, GossipId, PeerState, StreamId
 
 _PRESENT = (PeerState.ALIVE, PeerState.UNKNOWN)
 _RETURNED_FROM = (PeerState.UNKNOWN, PeerState.UNREACHABLE, PeerState.DEAD, PeerState.LEFT)
@@ -44,6 +48,7 @@ class PeersConfig:
     entropy: int
     genesis: bytes = b""  # what guests are given; empty: there are none
     has_beacon: bool = False
+    has_multicast: bool = False
     verify: Verifier = signing.verify
 
 
@@ -61,6 +66,8 @@ class Desk:
     queries: Queries = field(default_factory=Queries)
     questions: Questions = field(default_factory=Questions)
     up: dict[NodeId, None] = field(default_factory=dict)
+    casting: Casting | None = None  # what this node multicasts; None: nothing, nor does it listen
+    ears: dict[StreamId, Ear] = field(default_factory=dict)
     health: dict[GossipId, tuple[NodeId, int]] = field(default_factory=dict)  # asked when of whom
     is_acked: bool = False  # somebody has heard that this node is there
     to_join: dict[NodeId, int] = field(default_factory=dict)  # when to tell that it has come
@@ -101,6 +108,17 @@ class Desk:
         is_spread = is_of_member or message.kind == Kind.QUERY or message.target is not None
         if is_spread and message.hop_limit > 0 and message.target != self.me:
             self.spread(onward(message), came_from)
+
+    def over_link(self, peer: NodeId, frames: list[Frame], now: Now) -> None:
+        """What was multicast, and did not come."""
+        link = self.links.by_peer.get(peer)
+        if link is None or link.way is not Way.OPEN:
+            return
+        for pool, content in frames:
+            if pool is None:
+                self.outbox.alive(link, now, content)
+            else:
+                self.outbox.frame(link, partial(Broadcast, pool=pool), now, content)
 
     def _is_open(self, peer: NodeId) -> bool:
         link = self.links.by_peer.get(peer)
@@ -167,6 +185,9 @@ class Desk:
         if peer in self.up:
             del self.up[peer]
             self.outbox.tell(PeerDown(peer))
+            self.ears = {stream: ear for stream, ear in self.ears.items() if ear.peer != peer}
+            if self.casting is not None:
+                self.casting.lose(peer)
 
     def close(self, link: Link, now: Now) -> None:
         if link.way is not Way.IDLE:

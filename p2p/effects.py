@@ -43,6 +43,13 @@ class SendBeacon:
     datagram: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class SendCast:
+    """To the group for multicast."""
+
+    datagram: bytes
+
+
 # --- to the node --------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class PeerUp:
@@ -140,6 +147,7 @@ Effect = (
     | SendFrame
     | ShutLink
     | SendBeacon
+    | SendCast
     | PeerUp
     | PeerDown
     | LedgerHeard

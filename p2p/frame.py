@@ -33,3 +33,11 @@ def decode_head(data: bytes) -> Head:
     if len(command) > size:
         refuse(Cause.TRAILING_BYTES, f"{len(command)} octets of command, n is {size}")
     return Head(NodeNo(node_no), metadata, command)
+
+
+def split_frame(data: bytes) -> tuple[bytes, bytes]:
+    """Head and content of a frame that comes in one piece."""
+    if len(data) < HEADER_BYTES:
+        refuse(Cause.TRUNCATED, f"{len(data)} octets, the header has {HEADER_BYTES}")
+    end = HEADER_BYTES + int(_HEADER.unpack_from(data)[2])
+    return data[:end], data[end:]

@@ -42,6 +42,8 @@ class Kind(IntEnum):
     POOL = 13  # something for the pool that BROADCAST names
     LEDGER = 14  # a message of the core
     GENESIS = 15  # what a guest came for
+    CAST_KEY = 16  # what I multicast is sealed so
+    CAST_REPORT = 17  # what I heard of it
 
 
 class Action(IntEnum):
@@ -78,6 +80,8 @@ RULES: dict[int, Rule] = {
     Kind.POOL: Rule(Action.NOTHING, False),
     Kind.LEDGER: Rule(Action.NOTHING, False),
     Kind.GENESIS: Rule(Action.NOTHING, False),
+    Kind.CAST_KEY: Rule(Action.NOTHING, False, bodies.CastKey),
+    Kind.CAST_REPORT: Rule(Action.NOTHING, False, bodies.CastReport),
 }
 KIND_OF_BODY: dict[type[bodies.Body], Kind] = {
     rule.body: Kind(kind) for kind, rule in RULES.items() if rule.body is not None

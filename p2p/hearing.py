@@ -13,6 +13,8 @@ from quipu.p2p.bodies import (
     Ack,
     Addresses,
     Answer,
+    CastKey,
+    CastReport,
     Discovered,
     HealthAnswer,
     HealthQuery,
@@ -22,6 +24,8 @@ from quipu.p2p.bodies import (
     Unsupported,
     VersionMismatch,
 )
+from quipu.p2p.cast import stream_of
+from quipu.p2p.cast_ear import Ear
 from quipu.p2p.desk import Desk
 from quipu.p2p.effects import Question
 from quipu.p2p.gossip import (
@@ -38,6 +42,12 @@ from quipu.p2p.gossip import (
 from quipu.p2p.queries import Vote
 from quipu.p2p.refusals import Cause, FrameRefused, refuse
 from quipu.p2p.words import GossipId
+
+_NOT_GOSSIP: dict[int, tuple[Cause, str]] = {
+    Kind.POOL: (Cause.MALFORMED, "something for a pool without a BROADCAST"),
+    Kind.LEDGER: (Cause.MALFORMED, "something for the core of nobody who is up"),
+    Kind.GENESIS: (Cause.NOT_ASKED, "a genesis: this node has its own"),
+}
 
 
 class Hearing:
@@ -83,10 +93,8 @@ class Hearing:
         if message.kind == Kind.LEAVING:
             self._on_leaving(message, now)
             return
-        if message.kind in (Kind.POOL, Kind.LEDGER):
-            refuse(Cause.MALFORMED, "something for a pool without a BROADCAST")
-        if message.kind == Kind.GENESIS:
-            refuse(Cause.NOT_ASKED, "a genesis: this node has its own")
+        if message.kind in _NOT_GOSSIP:
+            refuse(*_NOT_GOSSIP[message.kind])
         match body_of(message):
             case Discovered() as body:
                 self._on_discovered(peer, message, body, now)
@@ -106,6 +114,8 @@ class Hearing:
                 self._on_query(message, body, now)
             case Answer() as body:
                 self._on_answer(message, body)
+            case CastKey() | CastReport() as body:
+                self._on_cast(peer, body, now)
             case Unsupported(kind=kind, version=version):
                 refuse(Cause.UNSUPPORTED_BY_PEER, f"kind {kind} of version {version}")
             case VersionMismatch(protocol_min=least, protocol_max=most, version=version):
@@ -206,3 +216,18 @@ class Hearing:
         vote = Vote(GossipId(message.id), body.answer, encode_gossip(message))
         if not self._desk.queries.answered(GossipId(body.query), NodeId(message.sender), vote):
             refuse(Cause.NOT_ASKED, "an answer")
+
+    # --- multicast ------------------------------------------------------------------------------
+    def _on_cast(self, peer: NodeId, body: CastKey | CastReport, now: Now) -> None:
+        """Where this node does not listen it reports nothing, and so is sent nothing that way."""
+        desk = self._desk
+        if isinstance(body, CastReport):
+            casting = desk.casting
+            owed = None if casting is None else casting.reported(peer, body, now.monotonic_ms)
+            if owed is None:
+                refuse(Cause.NOT_ASKED, "a report of what was not multicast to it")
+            desk.over_link(peer, owed, now)
+        elif desk.casting is not None and peer in desk.up:
+            desk.ears = {name: ear for name, ear in desk.ears.items() if ear.peer != peer}
+            stream = stream_of(peer, body.key)
+            desk.ears[stream.id] = Ear(peer, stream, body.number)

@@ -47,6 +47,13 @@ class BeaconHeard:
     datagram: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class CastHeard:
+    """A datagram of the group for multicast, of anybody."""
+
+    datagram: bytes
+
+
 # --- from the node ------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class LedgerSpoke:
@@ -120,6 +127,7 @@ Input = (
     | LinkClosed
     | FrameDropped
     | BeaconHeard
+    | CastHeard
     | LedgerSpoke
     | RosterChanged
     | SeedGiven

@@ -73,7 +73,6 @@ DIAL_LAST_MS = 1_000  # a peer that came back is found within 3 s
 DIAL_DEAD_MS = 2_000  # for ever, else a healed partition never reconnects
 DIAL_ANSWER_MS = 10_000  # a transport that tells no outcome by then lost it
 HELLO_AGAIN_MS = 1_000  # between two requests for a HELLO of one peer
-ATTACHMENTS = 3  # members that an observer keeps links to: two may fail
 WAITING_MESSAGES_MAX = 64  # for a peer whose link is being made
 CONTENT_BYTES = MIB  # of gossip messages put into one frame; one message may be larger
 
@@ -82,6 +81,27 @@ DATAGRAM_BYTES_MAX = 1_200  # passes everywhere in one piece: IPv6 carries 1,280
 BEACON_INTERVAL_MS = 1_000  # whoever comes is found within it; one takes 0.1 ms and 320 octets
 BEACONS_SECOND_MAX = 512  # read: 32 members, three secrets each, five times over
 BEACON_BUFFER_BYTES = 128 * KIB  # of the system, between two turns
+
+# --- multicast ----------------------------------------------------------------------------------
+CAST_PARTS_MAX = 64  # datagrams of one frame: what the smallest receive buffer holds
+CAST_BYTES_MAX = 64 * KIB  # of a frame; a larger one goes to each peer by itself
+CAST_RECEIVERS_MIN = 2  # for one alone its link is better
+CAST_BYTES_MS_MAX = 8 * KIB  # 8 MiB a second: datagrams have no flow control, links have
+CAST_BURST_BYTES_MAX = 128 * KIB  # what may go at once after a pause: two of the largest frames
+CAST_WINDOW = 1_024  # frames that may overtake each other, and that are kept for repair
+CAST_WINDOW_BYTES = 4 * MIB  # of them, kept for repair: half a second at the highest rate
+CAST_UNFINISHED_MAX = 64  # frames of one sender of which parts are missing: 4 MiB
+CAST_ASKED_MAX = 256  # numbers asked for in one report; more are gone from the window soon
+CAST_GAP_MS = 20  # what is missing may only be late: datagrams of one network are rarely so late
+CAST_TAIL_MS = 50  # after the last frame an empty one shows whether that one was lost
+CAST_REPORT_MS = 1_000  # between two reports, and between two empty frames of a silent sender
+CAST_SILENT_MS = 2_500  # two reports lost: frames go over the link again
+CAST_LOST_SHARE = 8  # with more than one frame of so many lost, multicast costs more than it saves
+CAST_REST_MS = 30_000  # then over the link for so long
+CAST_JUDGED_MIN = 16  # frames between two reports, from which on their share of losses counts
+CASTS_SECOND_MAX = 65_536  # datagrams read: 32 members cannot send more of use, and a flood stops
+CASTS_TURN_MAX = 256  # read before other work gets its turn, about 3 ms
+CAST_BUFFER_BYTES = 4 * MIB  # of the system, which may allow less
 
 # --- guests -------------------------------------------------------------------------------------
 GUESTS_MAX = 8  # served at one time: a genesis of 1 MiB each at most, and a link

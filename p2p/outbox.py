@@ -61,7 +61,7 @@ class Outbox:
         for peer, messages in self._messages.items():
             link = self._links.by_peer.get(peer)
             if link is not None and link.way is Way.OPEN:
-                for content in _contents(messages):
+                for content in contents(messages):
                     self.alive(link, now, content)
             elif link is not None:
                 waiting[peer] = messages[-limits.WAITING_MESSAGES_MAX :]
@@ -72,14 +72,14 @@ class Outbox:
         return effects
 
 
-def _contents(messages: list[bytes]) -> Iterator[bytes]:
+def contents(messages: list[bytes], bytes_max: int = limits.CONTENT_BYTES) -> Iterator[bytes]:
     if len(messages) == 1:
         yield join_content(messages)
         return
     pieces: list[bytes] = []
     size = 0
     for message in messages:
-        is_full = size + len(message) > limits.CONTENT_BYTES
+        is_full = size + len(message) > bytes_max
         if pieces and (is_full or len(pieces) == limits.CONTENT_MESSAGES_MAX):
             yield join_content(pieces)
             pieces, size = [], 0

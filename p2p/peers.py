@@ -13,7 +13,10 @@ from quipu.p2p.addresses import sign_endpoint
 from quipu.p2p.beacons import Beacons
 from quipu.p2p.bodies import Answer, Discovered, HealthQuery, Query
 from quipu.p2p.book import Book
-from quipu.p2p.decen import Broadcast, Join, Leave, Ping
+from quipu.p2p.cast import cast_key, stream_of
+from quipu.p2p.casting import Casting, Frame
+from quipu.p2p.casts import Casts
+from quipu.p2p.decen import Join, Leave, Ping
 from quipu.p2p.desk import Desk, PeersConfig
 from quipu.p2p.effects import Effect, KeepPeers, OpenLink, QueryEnded, Question
 from quipu.p2p.gossip import encode_gossip, join_content
@@ -39,6 +42,7 @@ class Peers:
         self._desk = desk = _laid(config, memory, now)
         self._sessions = Sessions(desk)
         self._beacons = Beacons(desk, now)
+        self._casts = Casts(desk)
         self._now = now
         self._announce_ms = now.monotonic_ms
         self._announced = 0
@@ -53,6 +57,11 @@ class Peers:
     def start(self) -> Start:
         return self._desk.voice.card.start
 
+    @property
+    def casts_repaired(self) -> int:
+        """Frames that were multicast and had to go over a link."""
+        return 0 if self._desk.casting is None else self._desk.casting.repaired
+
     def step(self, inputs: list[Input], now: Now) -> list[Effect]:
         if self._has_left:
             return []
@@ -63,7 +72,10 @@ class Peers:
         for item in inputs:
             if type(item) is ins.LedgerSpoke:  # thousands a second
                 if item.peer in desk.up:
-                    desk.outbox.add(item.peer, desk.voice.ledger(item.data, now))
+                    if desk.casting is None:
+                        desk.outbox.add(item.peer, desk.voice.ledger(item.data, now))
+                    else:
+                        self._casts.speak(item.peer, item.data, now)
                 continue
             self._take(item, now)
             if self._has_left:
@@ -76,6 +88,8 @@ class Peers:
         self._dial(now)
         self._sessions.guests.watch(now)
         self._beacons.watch(now)
+        self._casts.flush(now)
+        self._casts.watch(now)
         desk.outbox.flush(now)
         for link in desk.links.silent(now.monotonic_ms):
             self._sessions.beat(link, now)
@@ -93,6 +107,7 @@ class Peers:
             desk.queries.next_deadline(),
             self._sessions.guests.next_deadline(),
             self._beacons.next_deadline(),
+            self._casts.next_deadline(),
             min(desk.to_join.values(), default=None),
             self._kept_ms + limits.KEEP_INTERVAL_MS if desk.kept_changed else None,
             self._now.monotonic_ms + limits.HEARTBEAT_INTERVAL_MS if desk.links.by_peer else None,
@@ -133,8 +148,8 @@ class Peers:
                 self._sessions.closed(peer, now)
             case ins.FrameDropped():
                 pass  # its receiver sees the gap; whoever runs the transport counts it
-            case ins.BeaconHeard(datagram):
-                self._beacons.heard(datagram, now)
+            case ins.BeaconHeard() | ins.CastHeard():
+                self._on_datagram(item, now)
             case ins.RosterChanged(members):
                 self._on_roster(members)
             case ins.SeedGiven(peer, endpoint):
@@ -153,6 +168,12 @@ class Peers:
                 self._on_leave_asked(now)
             case _:
                 assert_never(item)
+
+    def _on_datagram(self, item: ins.BeaconHeard | ins.CastHeard, now: Now) -> None:
+        if isinstance(item, ins.BeaconHeard):
+            self._beacons.heard(item.datagram, now)
+        elif (heard := self._casts.heard(item.datagram, now)) is not None:
+            self._sessions.cast(*heard)
 
     def _on_roster(self, members: tuple[NodeId, ...]) -> None:
         desk = self._desk
@@ -226,14 +247,13 @@ class Peers:
                 desk.outbox.frame(link, lambda n: command(n, pool, status), now)
 
     def _on_pool_spoke(self, item: ins.PoolSpoke, now: Now) -> None:
-        """A copy for each peer of the pool."""
+        """A copy for each peer of the pool, or one for all who hear multicast."""
         assert len(item.data) <= limits.CONTENT_BYTES, "the node bounds what it says to a pool"
         desk, pool = self._desk, item.pool
         content = join_content([desk.voice.pool(item.data, now)])
-        for peer, pools in desk.peer_pools.items():
-            link = desk.links.by_peer.get(peer)
-            if link is not None and link.way is Way.OPEN and pool in pools.names:
-                desk.outbox.frame(link, lambda n: Broadcast(n, pool), now, content)
+        peers = [peer for peer, pools in desk.peer_pools.items() if pool in pools.names]
+        for peer in self._casts.broadcast(pool, content, peers, now):
+            desk.over_link(peer, [Frame(pool, content)], now)
 
     # --- leaving --------------------------------------------------------------------------------
     def _on_leave_asked(self, now: Now) -> None:
@@ -370,6 +390,9 @@ def _laid(config: PeersConfig, memory: Kept, now: Now) -> Desk:
         seen=SeenSet(me, floors.items()),
         outbox=Outbox(config.node_no, links),
     )
+    if config.has_multicast:
+        secret = cast_key(config.secrets[0], config.key, config.cluster_id, start)
+        desk.casting = Casting(stream_of(me, secret))
     for peer in memory.peers:
         links.know(NodeId(peer.node_id)).start = Start(peer.start)
         if peer.endpoint is not None:

@@ -42,6 +42,8 @@ class Cause(StrEnum):
     TOO_MANY_GUESTS = "too-many-guests"  # at one time; it greets again
     UNSUPPORTED_BY_PEER = "unsupported-by-peer"  # it did not understand what this node sent
     FOREIGN_BEACON = "foreign-beacon"  # a datagram of the group that no secret opens
+    FOREIGN_CAST = "foreign-cast"  # a datagram of the group that no key of a peer opens
+    REPEATED_CAST = "repeated-cast"  # one that was here, or was asked for over the link
     STALE_MEMORY = "stale-memory"  # what was kept for this start cannot be read
 
 

@@ -6,6 +6,7 @@ command, in this order; the messages inside of a frame are for `hearing`.
 
 from typing import TypeGuard, assert_never
 
+from quipu.ledger.messages import proves_itself
 from quipu.ledger.words import NodeId, Now
 from quipu.p2p import limits
 from quipu.p2p.bodies import VersionMismatch
@@ -30,7 +31,9 @@ from quipu.p2p.gossip import (
     decode_content,
     encode_gossip,
     join_content,
+    number_of,
     rule_of,
+    start_of,
 )
 from quipu.p2p.guests import Guests
 from quipu.p2p.hearing import Hearing
@@ -233,6 +236,22 @@ class Sessions:
             case _:
                 assert_never(command)
 
+    # --- multicast ------------------------------------------------------------------------------
+    def cast(self, peer: NodeId, command: Command, content: bytes) -> None:
+        """No link shows who says it: so nothing is taken but what is signed. No sign of life."""
+        desk = self._desk
+        try:
+            if isinstance(command, Broadcast):
+                self._on_broadcast(peer, command.pool, content)
+                return
+            for message in decode_content(content):
+                is_of_core = message.kind == Kind.LEDGER
+                if not (is_of_core and _is_plain(message, peer) and proves_itself(message.body)):
+                    refuse(Cause.NOT_ITS_OWN, "a multicast that does not prove itself")
+                desk.outbox.tell(LedgerHeard(peer, message.body))
+        except FrameRefused as refusal:
+            desk.refuse(peer, refusal.cause, refusal.detail)
+
     # --- content --------------------------------------------------------------------------------
     def _on_content(self, peer: NodeId, content: bytes, now: Now) -> None:
         """Messages of the core come by thousands a second: nothing is asked of them but whose."""
@@ -264,6 +283,10 @@ class Sessions:
             rule_of(message)
             if message.sender != peer:
                 refuse(Cause.NOT_ITS_OWN, "of a pool")
+            start, number = start_of(message.id), number_of(message.id)
+            if not desk.seen.is_new(peer, start, number):
+                refuse(Cause.DUPLICATE, "of a pool")  # by multicast and over the link
+            desk.seen.mark(peer, start, number, desk.membership.members)
             desk.outbox.tell(PoolHeard(pool, peer, message.body))
 
 

@@ -11,6 +11,7 @@ GossipId = NewType(
     "GossipId", bytes
 )  # 16 bytes: start of the sender (u64), its running number (u64)
 PoolName = NewType("PoolName", str)  # 1 to 255 octets, case-sensitive
+StreamId = NewType("StreamId", bytes)  # 8 bytes: what one start of a node multicasts
 LinkKey = NewType("LinkKey", bytes)  # Curve25519 public key of a connection, 32 bytes
 
 

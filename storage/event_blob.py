@@ -10,15 +10,18 @@ from collections.abc import Iterator
 from hashlib import sha256
 from itertools import accumulate
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
 
 from quipu.ledger import merkle
+from quipu.ledger.canonical import encode
 from quipu.ledger.event import EventMeta, Header, SignedEvent, event_id
+from quipu.ledger.history import Held
+from quipu.ledger.messages import EventBytes
 from quipu.ledger.signing import HASH_BYTES, SIGNATURE_BYTES
-from quipu.ledger.words import EpochNo, EventId, Hlc, Slot
+from quipu.ledger.words import BranchKey, EpochNo, EventId, Hlc, Seq, Slot
 from quipu.storage.keys import describe
 from quipu.storage.store import StoreCorrupt
 
@@ -28,9 +31,27 @@ _FIXED = Struct(f">BHII{HASH_BYTES}s{SIGNATURE_BYTES}s")
 _CHECKSUM = Struct(">I")
 _HEADER_AT = _FIXED.size + _CHECKSUM.size
 _OFFSET_BYTES = 4
+_LONE_OFFSET = b"\0\0\0\1"  # behind the head of an array of one
 _BIN_WIDTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # msgpack's three heads of a bin
 
+
+class _Order(msgspec.Struct, array_like=True):
+    """The first fields of a header; the others are skipped unread."""
+
+    version: object
+    cluster_id: object
+    author: object
+    epoch: object
+    journal: int
+    seq: int
+    prev: object
+    parents: object
+    hlc: int
+
+
+H = TypeVar("H", Header, _Order)
 _headers = msgspec.msgpack.Decoder(Header)
+_orders = msgspec.msgpack.Decoder(_Order)
 _bodies = msgspec.msgpack.Decoder(list[bytes])
 
 
@@ -42,12 +63,14 @@ def encode_blob(event: SignedEvent, entries: list[bytes] | None = None) -> bytes
     entries = entries_of(event) if entries is None else entries
     # Hashing the entries is three quarters of the work, so it is done only where nobody has.
     leaves = event.leaves or merkle.leaf_hashes(entries)
-    assert len(leaves) == len(entries)
-    offsets = Struct(f">{len(entries)}I").pack(*_framed_offsets(entries))
+    count = len(entries)
+    assert len(leaves) == count
+    lone = count == 1  # without the table's machinery: 1 us less for an event of one entry
+    offsets = _LONE_OFFSET if lone else Struct(f">{count}I").pack(*_framed_offsets(entries))
     fixed = _FIXED.pack(
         BLOB_VERSION,
         len(event.header_bytes),
-        len(entries),
+        count,
         len(event.body),
         event.id,
         event.signature,
@@ -81,6 +104,7 @@ class StoredEvent(NamedTuple):
         return EventMeta(
             id=self.id,
             slot=self.slot,
+            branch=self.slot.branch,
             epoch=EpochNo(header.epoch),
             prev=EventId(header.prev),
             parents=tuple([EventId(parent) for parent in header.parents]),
@@ -110,15 +134,9 @@ class StoredEvent(NamedTuple):
         """The whole event; its body gives the entries root of the header."""
         event = self.unchecked()
         try:
-            entries = _bodies.decode(event.body)
-        except msgspec.DecodeError as error:
-            raise self.corrupt(f"the body does not decode: {error}") from error
-        leaves = merkle.leaf_hashes(entries)
-        if merkle.root_of(leaves) != self.header.entries_root:
-            raise self.corrupt("the body does not give the entries root of the header")
-        # The root does not cover what stands between the entries; the one encoding does.
-        if msgspec.msgpack.encode(entries) != event.body:
-            raise self.corrupt("the body is not canonical")
+            leaves = _checked_leaves(event.body, self.header.entries_root)
+        except _Unsound as unsound:
+            raise self.corrupt(str(unsound)) from unsound
         return event._replace(leaves=leaves)
 
     def entry(self, index: int) -> bytes | None:
@@ -158,29 +176,90 @@ class StoredEvent(NamedTuple):
         return StoreCorrupt("events", describe(self.slot), what)
 
 
-def open_blob(slot: Slot, blob: memoryview) -> StoredEvent:
-    def corrupt(what: str) -> StoreCorrupt:
-        return StoreCorrupt("events", describe(slot), what)
+class _Unsound(Exception):
+    """How it shows; the caller knows of which event."""
 
+
+class _Parts(NamedTuple):
+    id: EventId
+    signature: bytes
+    header: bytes
+    entry_count: int
+    body_bytes: int
+
+
+def open_blob(slot: Slot, blob: memoryview) -> StoredEvent:
+    try:
+        identity, signature, header_bytes, count, body_bytes = _checked_parts(blob)
+        header = _checked_header(_headers, header_bytes, slot.journal, slot.seq)
+    except _Unsound as unsound:
+        raise StoreCorrupt("events", describe(slot), str(unsound)) from unsound
+    return StoredEvent(slot, identity, header, header_bytes, signature, count, body_bytes, blob)
+
+
+def held_of(branch: BranchKey, seq: Seq, blob: memoryview) -> Held:
+    """An event as it is sent, checked like a whole one, but nothing is decoded that does not order
+    it: 4 us for an event of one entry, in place of 8."""
+    try:
+        identity, signature, header, _, body_bytes = _checked_parts(blob)
+        hlc = _checked_header(_orders, header, branch.journal, seq).hlc
+        body = bytes(blob[-body_bytes:])
+        root = header[-HASH_BYTES:]  # its last field
+        if not _is_lone_entry(body, root):
+            _checked_leaves(body, root)
+    except _Unsound as unsound:
+        slot = Slot(*branch.cord, seq, branch.number)
+        raise StoreCorrupt("events", describe(slot), str(unsound)) from unsound
+    size = len(header) + SIGNATURE_BYTES + body_bytes
+    return Held(branch, seq, identity, Hlc(hlc), size, EventBytes(header, signature, body))
+
+
+def _checked_parts(blob: memoryview) -> _Parts:
     if len(blob) < _HEADER_AT:
-        raise corrupt("cut short")
+        raise _Unsound("cut short")
     if _CHECKSUM.unpack_from(blob, _FIXED.size)[0] != crc32(blob[: _FIXED.size]):
-        raise corrupt("the checksum of the fixed part is wrong")
+        raise _Unsound("the checksum of the fixed part is wrong")
     version, header_size, count, body_bytes, identity, signature = _FIXED.unpack_from(blob)
     if version != BLOB_VERSION:
-        raise corrupt(f"blob version {version}")
+        raise _Unsound(f"blob version {version}")
     expected = _HEADER_AT + header_size + (HASH_BYTES + _OFFSET_BYTES) * count + body_bytes
     if len(blob) != expected:
-        raise corrupt(f"{len(blob)} bytes, not {expected}")
-    header_bytes = bytes(blob[_HEADER_AT : _HEADER_AT + header_size])
-    if event_id(header_bytes) != identity:
-        raise corrupt("the header does not give the id")
+        raise _Unsound(f"{len(blob)} bytes, not {expected}")
+    header = bytes(blob[_HEADER_AT : _HEADER_AT + header_size])
+    if event_id(header) != identity:
+        raise _Unsound("the header does not give the id")
+    return _Parts(EventId(identity), signature, header, count, body_bytes)
+
+
+def _checked_header(
+    decoder: msgspec.msgpack.Decoder[H], header_bytes: bytes, journal: int, seq: int
+) -> H:
     try:
-        header = _headers.decode(header_bytes)
+        header = decoder.decode(header_bytes)
     except msgspec.DecodeError as error:
-        raise corrupt(f"the header does not decode: {error}") from error
-    if (header.journal, header.seq) != (slot.journal, slot.seq):
-        raise corrupt("the header names another slot")
-    return StoredEvent(
-        slot, EventId(identity), header, header_bytes, signature, count, body_bytes, blob
-    )
+        raise _Unsound(f"the header does not decode: {error}") from error
+    if (header.journal, header.seq) != (journal, seq):
+        raise _Unsound("the header names another slot")
+    return header
+
+
+def _is_lone_entry(body: bytes, root: bytes) -> bool:
+    """Whether it is the body of one entry that gives this root."""
+    size = len(body)
+    head_bytes = 3 if size < 3 + (1 << 8) else 4 if size < 4 + (1 << 16) else 6
+    entry = body[head_bytes:]
+    return sha256(b"\0" + entry).digest() == root and encode([entry]) == body
+
+
+def _checked_leaves(body: bytes, root: bytes) -> tuple[bytes, ...]:
+    try:
+        entries = _bodies.decode(body)
+    except msgspec.DecodeError as error:
+        raise _Unsound(f"the body does not decode: {error}") from error
+    leaves = merkle.leaf_hashes(entries)
+    if merkle.root_of(leaves) != root:
+        raise _Unsound("the body does not give the entries root of the header")
+    # The root does not cover what stands between the entries; the one encoding does.
+    if encode(entries) != body:
+        raise _Unsound("the body is not canonical")
+    return leaves

@@ -17,6 +17,7 @@ _U64 = Struct(">Q")
 _ROOM = Struct(">IQQ")
 
 SLOT_BYTES = _SLOT.size
+NUMBER_BYTES = 2  # of the branch, at the end of a slot
 _U64_MAX = 2**64 - 1
 
 
@@ -39,6 +40,10 @@ def slot_key(slot: Slot) -> bytes:
 def slot_of(key: bytes | memoryview) -> Slot:
     author_no, journal, seq, number = _unpacked(_SLOT, key)
     return Slot(NodeNo(author_no), Journal(journal), Seq(seq), number)
+
+
+def seq_of(slot_key: bytes) -> Seq:
+    return Seq(int.from_bytes(slot_key[12:20]))
 
 
 def slot_keys_above(slot: Slot) -> tuple[bytes, bytes]:

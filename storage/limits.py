@@ -17,7 +17,6 @@ AHEAD_BYTES_LEAST = 256 * KIB  # less than that ahead: a mebibyte more
 AHEAD_ROOM_LEAST = 64 * MIB  # on a disk that has less, every byte is for what was submitted
 
 # --- reading -------------------------------------------------------------------------------------
-EVENT_BYTES_PER_READ = 256 * KIB  # events read under one hold of the lock, a millisecond or two
 INVS_PER_READ = 64  # receipts read under one hold of the lock, 8 MiB at the very most
 
 # --- scrub ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import lmdb
 from quipu.ledger import signing
 from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
-from quipu.ledger.history import Saved
+from quipu.ledger.history import Held, Saved
 from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
 from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
 from quipu.storage.ahead import Ahead
@@ -27,7 +27,7 @@ from quipu.storage.environment import (
     Tables,
     records_from,
 )
-from quipu.storage.event_blob import StoredEvent, open_blob
+from quipu.storage.event_blob import StoredEvent, held_of, open_blob
 from quipu.storage.ownership import OWN_STATE
 from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
@@ -183,27 +183,40 @@ class LmdbStore:
             stored = self._stored(txn, identity)
             return None if stored is None else stored.event()
 
-    def run(self, first: Slot, last: Seq) -> Iterator[tuple[Slot, SignedEvent]]:
-        while first.seq <= last and keys.fits(first):
-            found, first = self._some_events(first, last)
-            yield from found
-
-    def _some_events(self, first: Slot, last: Seq) -> tuple[list[tuple[Slot, SignedEvent]], Slot]:
-        """A few, and where to go on: nobody holds the snapshot while they are used."""
-        found: list[tuple[Slot, SignedEvent]] = []
-        room = limits.EVENT_BYTES_PER_READ
+    def run(self, first: Slot, last: Seq, bytes_max: int) -> list[Held]:
+        found: list[Held] = []
+        if first.seq > last or not keys.fits(first):
+            return found
+        branch = first.branch
         with self._snapshot as txn:
-            for key, blob in records_from(txn, self._tables.events, keys.slot_key(first)):
-                slot = keys.slot_of(key)
-                if slot.branch.cord != first.branch.cord or slot.seq > last:
+            for seq, blob in self._blobs(txn, first, last):
+                found.append(held_of(branch, seq, blob))
+                bytes_max -= len(blob)
+                if bytes_max < 0:
                     break
-                if slot.number != first.number:
-                    continue
-                if room < 0:
-                    return found, slot
-                room -= len(blob)
-                found.append((slot, open_blob(slot, blob).event()))
-        return found, first._replace(seq=Seq(last + 1))
+        return found
+
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        found: list[EventMeta] = []
+        if first.seq > last or not keys.fits(first):
+            return found
+        with self._snapshot as txn:
+            for seq, blob in self._blobs(txn, first, last):
+                found.append(open_blob(first._replace(seq=seq), blob).meta())
+                if len(found) == count_max:
+                    break
+        return found
+
+    def _blobs(self, txn: ReadTxn, first: Slot, last: Seq) -> Iterator[tuple[Seq, memoryview]]:
+        """What one branch has of its own, in order."""
+        start, end = keys.slot_key(first), keys.slot_keys_above(first._replace(seq=last))[0]
+        number = start[-keys.NUMBER_BYTES :]
+        for key, blob in records_from(txn, self._tables.events, start):
+            place = bytes(key)
+            if place >= end:
+                break
+            if place.endswith(number):
+                yield keys.seq_of(place), blob
 
     def entry(self, identity: EventId, index: int) -> bytes | None:
         with self._snapshot as txn:

@@ -23,7 +23,8 @@ from quipu.ledger.effects import (
     StoreProof,
 )
 from quipu.ledger.event import EventMeta, SignedEvent
-from quipu.ledger.history import BranchRecord, Saved, SignerRecord
+from quipu.ledger.history import BranchRecord, Held, Saved, SignerRecord
+from quipu.ledger.messages import bytes_of
 from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Seq, Slot
 from quipu.storage import keyed, keys
 from quipu.storage.records import signer_record
@@ -229,14 +230,28 @@ class MemoryStore:
         stored = self._open().events.get(identity)
         return None if stored is None else stored.event
 
-    def run(self, first: Slot, last: Seq) -> Iterator[tuple[Slot, SignedEvent]]:
+    def run(self, first: Slot, last: Seq, bytes_max: int) -> list[Held]:
         tables = self._open()
-        for seq in range(first.seq, last + 1):
-            slot = first._replace(seq=Seq(seq))
-            identity = tables.slots.get(slot)
+        found: list[Held] = []
+        for number in range(first.seq, last + 1):
+            identity = tables.slots.get(first._replace(seq=Seq(number)))
+            if identity is None or bytes_max < 0:
+                break
+            event, meta = tables.events[identity].event, tables.events[identity].meta
+            size = event.size
+            found.append(Held(meta.branch, meta.seq, identity, meta.hlc, size, bytes_of(event)))
+            bytes_max -= size
+        return found
+
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        tables = self._open()
+        found: list[EventMeta] = []
+        for number in range(first.seq, min(last, first.seq + count_max - 1) + 1):
+            identity = tables.slots.get(first._replace(seq=Seq(number)))
             if identity is None:
-                return
-            yield slot, tables.events[identity].event
+                break
+            found.append(tables.events[identity].meta)
+        return found
 
     def entry(self, identity: EventId, index: int) -> bytes | None:
         stored = self._open().events.get(identity)

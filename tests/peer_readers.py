@@ -11,7 +11,7 @@ import msgspec
 
 from quipu.ledger.signing import verify
 from quipu.ledger.words import NodeId
-from quipu.p2p import addresses, bodies, decen, frame, gossip, hello
+from quipu.p2p import addresses, bodies, cast, decen, frame, gossip, hello
 from quipu.p2p.refusals import Cause, refuse
 from quipu.p2p.words import LinkKey, Start
 
@@ -107,7 +107,12 @@ def read_gossip(data: bytes, cluster_id: bytes) -> list[Any]:
     return value
 
 
+def read_cast(data: bytes, key: bytes) -> list[Any]:
+    return list(cast.open_piece(data, key))
+
+
 READERS: dict[str, Callable[..., Any]] = {
+    "cast": lambda *inputs: read_cast(*inputs),
     "frame": lambda *inputs: read_frame(*inputs),
     "command": lambda *inputs: read_command(*inputs),
     "hello": lambda *inputs: read_hello(*inputs),

@@ -1,7 +1,7 @@
 """Valid things of the peer protocol, always the same: for vectors, tests and the fuzzer."""
 
 from quipu.ledger.words import Hlc, NodeId
-from quipu.p2p import bodies, decen, gossip, hello
+from quipu.p2p import bodies, cast, decen, gossip, hello
 from quipu.p2p.addresses import SignedEndpoint, sign_endpoint
 from quipu.p2p.link_keys import link_key_of
 from quipu.p2p.words import Endpoint, GossipId, LinkKey, PoolName, Start
@@ -76,6 +76,7 @@ def origin(sender: str = "n1", number: int = 1) -> gossip.Origin:
 
 N2, N3 = NodeId(key_of("n2").node_id), NodeId(key_of("n3").node_id)
 ASKED = GossipId(bytes(range(16)))
+CAST_KEY = bytes(range(32, 64))
 BODIES: dict[str, bodies.Body] = {
     "discovered": bodies.Discovered(endpoint_of("n1"), "n1"),
     "joined": bodies.Joined(endpoint_of("n3", "2001:db8::3"), START),
@@ -89,6 +90,8 @@ BODIES: dict[str, bodies.Body] = {
     "ack, no endpoint": bodies.Ack(ASKED, None),
     "addresses": bodies.Addresses([endpoint_of("n2"), endpoint_of("n3", "n3", 1)]),
     "addresses, none": bodies.Addresses([]),
+    "cast key": bodies.CastKey(CAST_KEY, 258),
+    "cast report": bodies.CastReport(b"a stream", 258, [260, 2**63]),
     "unsupported": bodies.Unsupported(ASKED, 255, 2),
     "version mismatch": bodies.VersionMismatch(1, 1, "0.1.0"),
 }
@@ -122,6 +125,19 @@ def leaving(version: int) -> gossip.Gossip:
 
 
 FOREIGN = b"\x96\x02\xc4\x10" + ASKED + b"\x03\xcd\x01\x00\xc0\xc4\x01x"
+
+
+def casts() -> dict[str, bytes]:
+    """Datagrams, each of the end or the whole of a frame, and the first one of a long one."""
+    stream = cast.stream_of(key_of("n1").node_id, CAST_KEY)
+    long = cast.seal_frame(stream, 2**64 - 1, bytes(64 * 1_166))
+    return {
+        "empty": cast.seal_frame(stream, 1, b"")[0],
+        "whole": cast.seal_frame(stream, 258, b"a frame")[0],
+        "full": cast.seal_frame(stream, 259, b"f" * 1_166)[0],
+        "first of many": long[0],
+        "last of many": long[-1],
+    }
 
 
 def contents() -> dict[str, bytes]:

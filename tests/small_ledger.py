@@ -21,7 +21,9 @@ from quipu.ledger.epochs import (
     cluster_id_of,
 )
 from quipu.ledger.event import EventMeta, Place, SignedEvent, build_event, meta_of
+from quipu.ledger.history import Held
 from quipu.ledger.inv import Inv, build_inv
+from quipu.ledger.messages import bytes_of
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import (
     Cord,
@@ -193,9 +195,17 @@ class SmallLedger:
     def event(self, identity: EventId) -> SignedEvent | None:
         return self.events.get(identity)
 
-    def run(self, first: Slot, last: Seq) -> Iterable[tuple[Slot, SignedEvent]]:
+    def run(self, first: Slot, last: Seq, bytes_max: int) -> list[Held]:
         slots = (first._replace(seq=Seq(seq)) for seq in range(first.seq, last + 1))
-        return [(slot, self.events[self.slots[slot]]) for slot in slots if slot in self.slots]
+        events = [self.events[self.slots[slot]] for slot in slots if slot in self.slots]
+        return [
+            Held(first.branch, Seq(e.header.seq), e.id, Hlc(e.header.hlc), e.size, bytes_of(e))
+            for e in events
+        ]
+
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        held = self.run(first, last, 0)
+        return [self.metas[one.id] for one in held[:count_max]]
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self.invs.get(signer_no, {}).get(number)

@@ -29,9 +29,9 @@ from quipu.devnet.plan import (
 )
 from quipu.devnet.ports import HOST, HeldPorts
 from quipu.devnet.processes import ProcessState, state_of
+from quipu.ledger.limits import ATTACHMENTS
 from quipu.node.limits import SOCKET_PATH_BYTES_MAX
 from quipu.node.settings import ADMIN_SOCKET
-from quipu.p2p.limits import ATTACHMENTS
 from quipu.p2p.transports import screen
 
 

@@ -149,7 +149,7 @@ class OneNode:
         self.ready = True
         self.other: OneNode | None = None  # who answers as a member that is asked alone
         self.refused: list[bool] = []  # by `full`: whether it was asked again
-        self.wait_fault: Exception | None = None  # raised by `wait_read`
+        self.wait_fault: Exception | None = None  # raised by `when_read`
         self.admitted: list[int] = []
         self.submissions = 0
         self._draining = False
@@ -157,7 +157,7 @@ class OneNode:
         self._read: dict[EventId, int] = {}
         self._waiting: list[tuple[Sequence[bytes], asyncio.Future[Stored]]] = []
         self._turn: asyncio.Task[None] | None = None
-        self._read_waits: dict[EventId, asyncio.Event] = {}
+        self._read_waits: dict[EventId, list[asyncio.Future[bool]]] = {}
         self._said: list[Said] = []
         self._invs = 0
         self._alarm: asyncio.TimerHandle | None = None
@@ -242,9 +242,9 @@ class OneNode:
                     before += 1
                     self._read[identity] = now.wall_ms
                     self.tell(EventRead(before, identity))
-                    waits = self._read_waits.pop(identity, None)
-                    if waits is not None:
-                        waits.set()
+                    for waiting in self._read_waits.pop(identity, ()):
+                        if not waiting.done():
+                            waiting.set_result(True)
         self._arm(now)
         return effects
 
@@ -301,16 +301,22 @@ class OneNode:
         )
 
     async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
-        if event_id in self._read:
-            return True
-        if self.wait_fault is not None:
-            raise self.wait_fault
-        waits = self._read_waits.setdefault(event_id, asyncio.Event())
         try:
-            await asyncio.wait_for(waits.wait(), timeout_s)
+            return await asyncio.wait_for(self.when_read(event_id), timeout_s)
         except TimeoutError:
             return False
-        return event_id in self._read
+
+    def when_read(self, event_id: EventId) -> asyncio.Future[bool]:
+        status = self.status(event_id)
+        is_read = status is not None and status.state is EventState.READ
+        if self.wait_fault is not None and not is_read:
+            raise self.wait_fault
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if is_read:
+            answer.set_result(True)
+        else:
+            self._read_waits.setdefault(event_id, []).append(answer)
+        return answer
 
     def event(self, event_id: EventId) -> SignedEvent | None:
         return self.store.event(event_id)

@@ -15,6 +15,7 @@ from quipu.p2p.hello import Pools
 from quipu.p2p.words import PeerState, PoolName
 from tests.conformance.clauses import clause
 from tests.peer_bench import CLUSTER_ID, SECRET, Bench, causes, endpoint_of, of
+from tests.simulation.peers_world import PeersWorld, SimPeer
 
 ORDERS, OTHERS = PoolName("orders"), PoolName("Orders")
 SUSPECT_MS, DEAD_MS = 5_000, 30_000
@@ -162,6 +163,33 @@ def test_a_broadcast_goes_to_each_peer_of_the_pool_as_its_own_copy() -> None:
         (message,) = said.messages
         assert message.kind == Kind.POOL
     assert Broadcast not in n4.commands(effects)
+
+
+@clause("002-44")
+def test_multicast_sends_once_what_several_hear_and_the_rest_over_the_links() -> None:
+    world = PeersWorld(seed=44, member_count=5)
+    n1, n2, n3, n4, n5 = world.nodes
+    for node in world.nodes:
+        node.has_multicast = node is not n5
+        node.start(*[other for other in world.nodes if other is not node])
+        node.take(ins.PoolJoined(ORDERS))
+    world.run_until(lambda: all(len(node.up) == 4 for node in world.nodes), 5_000)
+    world.run_ms(2_500)  # those that hear it have reported so
+
+    def heard(node: SimPeer) -> list[bytes]:
+        return [e.data for e in node.of_kind(fx.PoolHeard) if isinstance(e, fx.PoolHeard)]
+
+    datagrams, frames = world.casts.datagrams, world.frames
+    n1.take(ins.PoolSpoke(ORDERS, b"once"))
+    world.run_ms(20)
+    assert world.casts.datagrams - datagrams == 1  # for n2, n3, n4
+    assert world.frames - frames == 1  # for n5, where it is off
+    world.casts.deaf[n4.index] = None
+    n1.take(ins.PoolSpoke(ORDERS, b"lost"))
+    world.run_ms(20)
+    del world.casts.deaf[n4.index]
+    world.run_ms(200)  # n4 sees the gap, and asks for it over its link
+    assert [heard(node) for node in (n2, n3, n4, n5)] == [[b"once", b"lost"]] * 4
 
 
 @clause("002-41")

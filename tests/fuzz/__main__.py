@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz --minutes M [--target NAME] [--seed N]`, or --planted, or --replay HEX."""
+"""`python -m tests.fuzz --minutes M [--each] [--target NAME] [--seed N]`, or --planted, or --replay
+HEX."""
 
 import argparse
 import sys
@@ -6,7 +7,7 @@ from time import perf_counter
 
 from tests.fuzz.engine import Finding, Fuzzer, examine
 from tests.fuzz.planted import BUGS, planted
-from tests.fuzz.targets import Target, targets
+from tests.fuzz.targets import Target, peer_targets, targets
 
 PLANTED_SECONDS_MAX = 60.0
 FINDINGS_MAX = 20  # then the run is over
@@ -56,7 +57,9 @@ def hunt(seconds: float, seed: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.fuzz")
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--each", action="store_true", help="that long for each target alone")
     parser.add_argument("--target", action="append", help="only this one; may be given again")
+    parser.add_argument("--peers", action="store_true", help="the decoders of the peer protocol")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--planted", action="store_true", help="find each of the planted bugs")
     parser.add_argument("--replay", nargs="+", metavar="HEX", help="one input of one target")
@@ -67,13 +70,16 @@ def main() -> int:
         parser.error(f"targets are {', '.join(names)}")
     if chosen.planted:
         return hunt(PLANTED_SECONDS_MAX, chosen.seed)
+    if chosen.peers:
+        known = peer_targets()
     wanted = [t for t in known if not chosen.target or t.name in chosen.target]
     if chosen.replay:
         sample = [bytes.fromhex(part.replace("-", "")) for part in chosen.replay]
         finding = examine(wanted[0], sample)
         print(finding or "nothing is wrong with this input")
         return 1 if finding else 0
-    return fuzz(wanted, chosen.minutes * 60, chosen.seed)
+    runs = [[target] for target in wanted] if chosen.each else [wanted]
+    return max(fuzz(run, chosen.minutes * 60, chosen.seed) for run in runs)
 
 
 if __name__ == "__main__":

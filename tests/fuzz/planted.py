@@ -14,7 +14,7 @@ from typing import Any
 
 from quipu.api import ingest_frames
 from quipu.ledger import bundle, canonical, entry, epochs, event, evidence, inv, merkle, seals
-from quipu.p2p import addresses, bodies, decen, forms, frame, gossip, hello, link_keys
+from quipu.p2p import addresses, bodies, cast, decen, forms, frame, gossip, hello, link_keys
 from quipu.verify import bundle as offline_bundle
 from quipu.verify import values
 
@@ -175,6 +175,16 @@ BUGS = [
     Bug("body unsigned", gossip._signed_part, "            message.body,\n", ""),
     Bug("signed for any cluster", gossip._signed_part, "TAG_GOSSIP + cluster_id", "TAG_GOSSIP"),
     Bug("text of a body unread", bodies.decode_body, "not is_text(text, bytes_max)", "False"),
+    Bug("cast: a short part in the midst", cast.open_piece, "is_full or part == parts - 1", "True"),
+    Bug("cast: parts beyond the last", cast.open_piece, "part < parts <=", "parts <="),
+    Bug("cast: any count of parts", cast.open_piece, "parts <= limits.CAST_PARTS_MAX", "parts"),
+    Bug(
+        "cast: number outside of the nonce",
+        cast.open_piece,
+        "head + _NONCE_END",
+        "head[:8] + bytes(8) + head[16:] + _NONCE_END",
+    ),
+    Bug("cast: too short crashes", cast.open_piece, "(CryptoError, ValueError)", "CryptoError"),
     Bug(
         "leaving of a later version unread",
         gossip._one_of_any_version,
@@ -210,6 +220,7 @@ NEAREST: dict[Callable[..., Any], str] = {
     values.is_signed: "bundle-offline",
     values.decoded: "bundle-offline",
     offline_bundle._by_receipts: "bundle-offline",
+    cast.open_piece: "cast",
     frame.decode_head: "frame",
     decen.decode_command: "command",
     decen._Octets.end: "command",

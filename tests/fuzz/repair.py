@@ -8,6 +8,8 @@ import hmac
 from random import Random
 from typing import Any
 
+from nacl.secret import SecretBox
+
 from quipu.ledger.merkle import leaf_hash, root_of
 from quipu.ledger.signing import KeyPair, tagged_hash
 from tests.fuzz.mutate import Sample, fields_of
@@ -124,6 +126,15 @@ def frame(random: Random, sample: Sample) -> Sample:
     if len(data) < 8 or random.random() > MOSTLY:
         return sample
     return [data[:6] + (len(data) - 8 & 0xFFFF).to_bytes(2, "big") + data[8:]]
+
+
+def cast(random: Random, sample: Sample) -> Sample:
+    """Sealed again, whatever it says now."""
+    data, key = sample
+    if len(data) < 34 or len(key) != 32 or random.random() > MOSTLY:
+        return sample
+    inner = data[18:-16] if random.random() < 0.5 else bytes(random.choice([0, 1_165, 1_166]))
+    return [data[:18] + SecretBox(key).encrypt(inner, data[:18] + bytes(6)).ciphertext, key]
 
 
 def hello(random: Random, sample: Sample) -> Sample:

@@ -141,6 +141,7 @@ def of_peers(kind: str) -> list[Sample]:
 
 def peer_targets() -> list[Target]:
     repairs = {
+        "cast": repair.cast,
         "frame": repair.frame,
         "hello": repair.hello,
         "endpoint": repair.endpoint,

@@ -6,7 +6,7 @@ from quipu.client import Client
 from quipu.node.exits import Exit
 from tests.process.cluster import cluster, wait_until
 from tests.process.command import RunningCommand, quipu
-from tests.unit.p2p.transports.test_beacon_socket import free_group
+from tests.unit.p2p.transports.test_group_socket import free_group
 
 
 def test_members_that_all_moved_find_each_other(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from quipu.ledger.limits import ATTACHMENTS
 from quipu.p2p.words import PeerState
 from tests.simulation.network import FAIR, Weather
 from tests.simulation.peers_world import PeersWorld, SimPeer
 
-ATTACHMENTS = 3
 STEP_MS = 5
 LATER_STEP_MS = 250
 CONVERGED_MS_MAX = 60_000

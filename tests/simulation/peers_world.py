@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 from quipu.ledger.words import NodeId, NodeNo
@@ -60,6 +60,7 @@ class SimPeer:
         self.rng = random.Random(f"{world.seed}/peer/{index}")
         self.clock = NodeClock()
         self.peers: Peers | None = None
+        self.has_multicast = False
         self.kept: bytes | None = None
         self.boot = 0
         self.paused = False
@@ -96,6 +97,7 @@ class SimPeer:
             node_no=NodeNo(self.index + 1 if self.node_id in world.members else 0),
             members=world.members,
             entropy=self.rng.getrandbits(64),
+            has_multicast=self.has_multicast,
             verify=world.verify,
         )
         self.peers = Peers(config, self.kept, self.clock.now(world.scheduler.now_us))
@@ -178,6 +180,8 @@ class SimPeer:
                 world.close(self, peer)
             case fx.SendFrame(peer, head, content):
                 world.send(self, peer, head, content)
+            case fx.SendCast(datagram):
+                world.casts.send(self, datagram)
             case fx.PeerUp(peer):
                 assert peer not in self.up
                 self.up[peer] = None
@@ -213,21 +217,56 @@ class SimPeer:
         return [effect for effect in self.heard if isinstance(effect, kind)]
 
 
+class Casts:
+    """The multicast of one local network: everybody hears it, the sender too; or somebody does not,
+    or later, or twice."""
+
+    def __init__(self, world: PeersWorld) -> None:
+        self._world = world
+        self._rng = random.Random(f"{world.seed}/casts")
+        self.loss = self.duplicate = 0.0
+        self.jitter_us = 0
+        self.deaf: dict[int, None] = {}
+        self.datagrams = 0
+
+    def send(self, sender: SimPeer, datagram: bytes) -> None:
+        self.datagrams += 1
+        for node in self._world.nodes:
+            copies = 1 + (self._rng.random() < self.duplicate)
+            is_open = self._world.network.is_open(sender.index, node.index)
+            if not node.has_multicast or node.index in self.deaf or not is_open:
+                continue
+            if self._rng.random() < self.loss:
+                continue
+            for _ in range(copies):
+                delay_us = US_PER_MS + int(self._rng.random() * self.jitter_us)
+                self._world.scheduler.after(delay_us, node.take, ins.CastHeard(datagram))
+
+
 class PeersWorld:
     """The first `member_count` nodes are the roster, the others observers."""
 
     def __init__(
-        self, seed: int, member_count: int, observer_count: int = 0, weather: Weather = FAIR
+        self,
+        seed: int,
+        member_count: int,
+        observer_count: int = 0,
+        weather: Weather = FAIR,
+        *,
+        kind: type[SimPeer] = SimPeer,
+        scheduler: Scheduler | None = None,
     ) -> None:
         self.seed = seed
-        self.weather = replace(weather, ordered=True)
-        self.scheduler = Scheduler()
+        self.weather = weather
+        self.scheduler = scheduler or Scheduler()
         self.verify = SharedVerifier()
         names = [f"n{number}" for number in range(1, member_count + observer_count + 1)]
         self.members = tuple(key_pair(name).node_id for name in names[:member_count])
-        self.nodes = [SimPeer(self, index, name) for index, name in enumerate(names)]
+        self.nodes = [kind(self, index, name) for index, name in enumerate(names)]
         self.network = Network(self.scheduler, random.Random(f"{seed}/network"), self._deliver)
         self.network.weather = self.weather
+        self.network.ordered = True  # as TCP is
+        self.casts = Casts(self)
         self.frames = 0
         self.tapped: list[ins.FrameReceived] = []  # what somebody on the wire has recorded
         self.is_tapped = False

@@ -9,6 +9,8 @@ from quipu.ledger.canonical import encode
 from quipu.ledger.effects import Effects
 from quipu.ledger.epochs import GENESIS_VERSION, Founder, Genesis
 from quipu.ledger.inputs import Input
+from quipu.ledger.limits import ATTACHMENTS
+from quipu.ledger.observers import ranking
 from quipu.ledger.safeguards import ALL, Safeguards
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import NodeId
@@ -23,12 +25,13 @@ from tests.simulation.registrar import Registrar
 from tests.simulation.transcript import Transcript
 from tests.simulation.workload import History, Workload
 
-OBSERVED_MEMBERS = 3  # an observer attaches to a few members
 CLOCK_BELIEVED_US = 6_000_000
 REROUTE_MS = 3_000  # two places that share a key take turns as the one that answers
 
 
 class World:
+    kind: type[SimNode] = SimNode  # of an honest node
+
     def __init__(
         self, seed: int | str, n: int, policy: str = "majority", safeguards: Safeguards = ALL
     ) -> None:
@@ -41,6 +44,7 @@ class World:
         self.dead: dict[int, None] = {}  # for good
         self.clones: dict[int, int] = {}
         self.observers: dict[int, None] = {}
+        self._attachments: dict[NodeId, tuple[int, list[NodeId]]] = {}  # as of which epoch
         self.clocks_judged = True
         self._former_offsets: list[tuple[int, int]] = []
         self.one_branch_judged = False
@@ -95,11 +99,16 @@ class World:
     def _linked(self, one: SimNode, other: SimNode) -> bool:
         for watcher, member in ((one, other), (other, one)):
             if watcher.index in self.observers:
-                places = [n.index for n in self.nodes if n.index not in self.observers]
-                first = watcher.index % len(places)
-                chosen = (places + places)[first : first + OBSERVED_MEMBERS]
-                return member.index in chosen
+                return member.key.node_id in self._attached(watcher.key.node_id)
         return True
+
+    def _attached(self, observer: NodeId) -> list[NodeId]:
+        newest = self.record.newest
+        at, chosen = self._attachments.get(observer, (0, []))
+        if at != newest.number:
+            chosen = ranking(observer, newest.members.values())[:ATTACHMENTS]
+            self._attachments[observer] = (newest.number, chosen)
+        return chosen
 
     def at(self, sender: SimNode, peer: NodeId) -> SimNode | None:
         """Where a key is answered from now; copies of a directory take turns."""

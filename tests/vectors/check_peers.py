@@ -19,6 +19,7 @@ from typing import Any
 import msgpack
 from nacl.bindings import crypto_sign_ed25519_pk_to_curve25519
 from nacl.exceptions import CryptoError
+from nacl.secret import SecretBox
 from nacl.signing import VerifyKey
 
 from tests.vectors.check import (
@@ -240,6 +241,8 @@ KINDS: dict[int, tuple[int, bool, Callable[[Any], None] | None]] = {
     13: (0, False, None),
     14: (0, False, None),
     15: (0, False, None),
+    16: (0, False, row(exactly(32), whole())),
+    17: (0, False, row(exactly(8), whole(), some(whole(), 256))),
 }
 TEXT_AT = {1: 1, 7: 0, 12: 2}  # where the body has a text that people see
 
@@ -293,7 +296,20 @@ def signed_part(value: list[Any], cluster_id: bytes) -> bytes:
     return tag + cluster_id + bytes(msgpack.packb([*value[:7], value[8]]))
 
 
+def cast(data: bytes, key: bytes) -> Any:
+    """One datagram of a multicast: the nonce is what stands before the sealed part."""
+    need(len(data) <= 1_200, "size")
+    try:
+        inner = SecretBox(key).decrypt(data[18:], data[:18] + bytes(6))
+    except (CryptoError, ValueError) as error:
+        raise Bad(str(error)) from error
+    stream, number, part, parts = data[:8], int.from_bytes(data[8:16]), data[16], data[17]
+    need(part < parts <= 64 and (len(inner) == 1_166 or part == parts - 1), "part")
+    return [stream, number, part, parts, inner]
+
+
 DECODERS: dict[str, Callable[..., Any]] = {
+    "cast": cast,
     "frame": frame,
     "command": command,
     "hello": hello,
@@ -305,7 +321,7 @@ DECODERS: dict[str, Callable[..., Any]] = {
 
 def bytes_of(kind: str, value: Any) -> bytes | None:
     """The bytes made again from the value, where the value says all of them."""
-    if kind in ("hello", "content"):
+    if kind in ("cast", "hello", "content"):
         return None
     back = msgpack.unpackb(packed(value))
     if kind == "frame":

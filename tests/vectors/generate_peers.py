@@ -10,11 +10,13 @@ from quipu.p2p.gossip import encode_gossip
 from quipu.p2p.hello import NO_CLUSTER
 from tests.peer_readers import READERS
 from tests.peer_samples import (
+    CAST_KEY,
     CLUSTER_ID,
     COMMANDS,
     OLD_SECRET,
     SECRET,
     THIRD_SECRET,
+    casts,
     contents,
     endpoint_of,
     guest_hello,
@@ -71,6 +73,7 @@ def peers() -> Rows:
         row("one secret", "hello", *hello_inputs()),
         row("a guest", "hello", *guest_inputs()),
         *(row(f"host {host[:20]}", "endpoint", *endpoint_inputs(host)) for host in HOSTS),
+        *(row(f"cast, {name}", "cast", data, CAST_KEY) for name, data in casts().items()),
         *(row(name, "content", data) for name, data in contents().items()),
         *(
             row(name, "gossip", encode_gossip(message), CLUSTER_ID)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from nacl.secret import SecretBox
+
 from quipu.p2p import decen, gossip
 from quipu.p2p.addresses import encode_endpoint, sign_endpoint
 from quipu.p2p.bodies import encode_body
@@ -12,6 +14,7 @@ from quipu.p2p.words import Endpoint
 from tests.peer_samples import (
     ASKED,
     BODIES,
+    CAST_KEY,
     CLUSTER_ID,
     COMMANDS,
     FOREIGN,
@@ -19,6 +22,7 @@ from tests.peer_samples import (
     OTHER_CLUSTER_ID,
     SECRET,
     START,
+    casts,
     contents,
     endpoint_of,
     finished,
@@ -39,7 +43,8 @@ NO_POINT = b"\x02" + bytes(31)  # no point of the curve has this as its encoding
 
 
 def refused_peers() -> list[dict[str, Any]]:
-    cases = [*_frames(), *_commands(), *_hellos(), *_endpoints(), *_contents(), *_gossip()]
+    cases = [*_frames(), *_commands(), *_hellos(), *_endpoints(), *_casts()]
+    cases += [*_contents(), *_gossip()]
     rows: list[dict[str, Any]] = [
         {"name": n, "kind": k, "reason": r, "inputs": i} for n, k, r, i in cases
     ]
@@ -66,6 +71,31 @@ def _frames() -> Iterator[Case]:
     yield case("frame: n is less than what follows", "frame", "trailing-bytes", bytes(7) + b"\1ab")
     yield case("frame: n 0, and something follows", "frame", "trailing-bytes", bytes(9))
     yield case("frame: n in the other order of octets", "frame", "truncated", bytes(6) + b"\1\0x")
+
+
+# --- multicast ----------------------------------------------------------------------------------
+def _casts() -> Iterator[Case]:
+    def bad(name: str, cause: str, data: bytes, key: bytes = CAST_KEY) -> Case:
+        return case(f"cast: {name}", "cast", cause, data, key)
+
+    def sealed(part: int, parts: int, inner: bytes) -> bytes:
+        head = bytes(16) + bytes([part, parts])
+        return head + SecretBox(CAST_KEY).encrypt(inner, head + bytes(6)).ciphertext
+
+    whole = casts()["whole"]
+    yield bad("nothing", "foreign-cast", b"")
+    yield bad("no more than its beginning", "foreign-cast", whole[:18])
+    yield bad("cut short", "foreign-cast", whole[:-1])
+    yield bad("one octet more", "foreign-cast", whole + b"\0")
+    yield bad("under another key", "foreign-cast", whole, bytes(32))
+    for at, name in ((0, "stream"), (8, "number"), (16, "part"), (17, "count of parts")):
+        other = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        yield bad(f"another {name}", "foreign-cast", other)
+    yield bad("1,201 octets", "too-large", bytes(1_201))
+    yield bad("no parts", "malformed", sealed(0, 0, b"x"))
+    yield bad("a part after the last", "malformed", sealed(2, 2, b"x"))
+    yield bad("65 parts", "malformed", sealed(64, 65, b"x"))
+    yield bad("a short part before the last", "malformed", sealed(0, 2, b"x" * 1_165))
 
 
 # --- commands -----------------------------------------------------------------------------------
@@ -325,7 +355,7 @@ def _gossip() -> Iterator[Case]:
         ("version 2", "unsupported-version", (0, 2)),
         ("id of 15 bytes", "malformed", (1, bytes(15))),
         ("kind 0", "unknown-kind", (2, 0)),
-        ("kind 16", "unknown-kind", (2, 16)),
+        ("kind 18", "unknown-kind", (2, 18)),
         ("kind 255", "unknown-kind", (2, 255)),
         ("kind 256", "malformed", (2, 256)),
         ("sender of 31 bytes", "malformed", (3, bytes(31))),
@@ -408,6 +438,10 @@ def _bodies() -> Iterator[Case]:
         ("query: argument over 4 KiB", "malformed", of.QUERY, ["q", bytes(4097)]),
         ("answer: over 64 KiB", "malformed", of.ANSWER, [ASKED, bytes((64 << 10) + 1)]),
         ("addresses: 257", "too-large", of.ADDRESSES, [[endpoint] * 900]),
+        ("cast key: of 31 bytes", "malformed", of.CAST_KEY, [bytes(31), 0]),
+        ("cast report: stream of 9", "malformed", of.CAST_REPORT, [bytes(9), 0, []]),
+        ("cast report: 257 wants", "malformed", of.CAST_REPORT, [bytes(8), 0, [1] * 257]),
+        ("cast report: a want of -1", "malformed", of.CAST_REPORT, [bytes(8), 0, [-1]]),
         ("health answer: -1 ms ago", "malformed", of.HEALTH_ANSWER, [ASKED, bytes(32), 1, -1]),
         ("mismatch: version with an escape", "bad-text", of.VERSION_MISMATCH, [1, 1, "\x1b"]),
         ("mismatch: version of 65 bytes", "bad-text", of.VERSION_MISMATCH, [1, 1, "1" * 65]),

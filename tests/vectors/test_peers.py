@@ -18,7 +18,7 @@ from tests.peer_samples import LONGEST_HELLO
 from tests.vectors.check import plain, refused_cases
 from tests.vectors.check_peers import DECODERS, FOLDER
 
-CODECS = ("frame", "decen", "forms", "hello", "addresses", "leaving", "bodies", "gossip")
+CODECS = ("cast", "frame", "decen", "forms", "hello", "addresses", "leaving", "bodies", "gossip")
 
 
 def read(name: str) -> list[dict[str, Any]]:

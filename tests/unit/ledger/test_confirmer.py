@@ -43,6 +43,32 @@ def test_it_signs_at_once_when_idle_and_then_keeps_its_pace() -> None:
     assert len(signed(n1)[-1].rows) == 12
 
 
+def test_one_event_after_a_silence_is_acknowledged_at_once() -> None:
+    table, n1, (n2, n3) = alone_with(2)
+    start_ms = table.wall_ms
+    events = n2.chain(5)
+    for event in events[:3]:
+        n2.push("n1", event)
+        table.run(2)
+    assert [(inv.number >> HLC_SHIFT) - start_ms for inv in signed(n1)] == [0, 2, 4]
+    n2.push("n1", events[3])
+    n3.push("n1", n3.event(journal=9))  # two at once: that is load
+    table.run(2)
+    n2.push("n1", events[4])  # after a silence, and others still wait
+    table.run(2)
+    assert [(inv.number >> HLC_SHIFT) - start_ms for inv in signed(n1)] == [0, 2, 4, 9]
+    assert signed_seq(n1, events[4]) == 5
+
+
+def test_in_a_large_roster_it_takes_a_longer_silence() -> None:
+    table, n1, (n2, *_) = alone_with(11)
+    start_ms = table.wall_ms
+    for event in n2.chain(4):
+        n2.push("n1", event)
+        table.run(6)
+    assert [(inv.number >> HLC_SHIFT) - start_ms for inv in signed(n1)] == [0, 11, 22]
+
+
 def test_a_large_roster_signs_at_a_slower_pace() -> None:
     table, n1, (n2, *_) = alone_with(11)
     start_ms = table.wall_ms

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from quipu.p2p import limits
-from quipu.p2p.transports.beacon_socket import BeaconSocket, CannotBeacon
+from quipu.p2p.transports.group_socket import BEACONS, CannotMulticast, GroupSocket
 from quipu.p2p.words import Endpoint
 
 GROUP = "239.77.13.1"
@@ -24,7 +24,7 @@ class Ear:
     def __init__(self, group: Endpoint) -> None:
         self.heard: list[bytes] = []
         self._news = asyncio.Event()
-        self.socket = BeaconSocket(group, LOOPBACK, self._hear)
+        self.socket = GroupSocket(group, LOOPBACK, self._hear, BEACONS)
 
     def _hear(self, datagram: bytes) -> None:
         self.heard.append(datagram)
@@ -97,7 +97,7 @@ def test_what_cannot_be_sent_is_counted() -> None:
 )
 def test_what_is_no_group_or_no_interface(group: str, interface: str) -> None:
     async def case() -> None:
-        with pytest.raises(CannotBeacon):
-            BeaconSocket(Endpoint(group, 0), interface, lambda _: None)
+        with pytest.raises(CannotMulticast):
+            GroupSocket(Endpoint(group, 0), interface, lambda _: None, BEACONS)
 
     asyncio.run(case())

@@ -1,0 +1,90 @@
+"""An app's own interpreter: the one that docs/executors.md shows."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quipu.storage.executors.interpreter import Interpreter
+from quipu.storage.executors.outcome import Code, Result
+from quipu.storage.executors.request import LogIndex, Message, Ordered
+from tests import tree
+from tests.executing import Executed
+
+SHOWN = re.search(r"```python\n(.*?)```", tree.read("docs/executors.md"), re.DOTALL)
+
+
+def accounts() -> Interpreter:
+    assert SHOWN is not None
+    names: dict[str, Any] = {}
+    exec(compile(SHOWN[1], "docs/executors.md", "exec"), names)
+    made: Interpreter = names["Accounts"]()
+    return made
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[Executed]:
+    made = Executed(tmp_path / "bank", accounts())
+    made.add()
+    yield made
+    made.executor.close()
+
+
+def test_the_example_moves_money_exactly_once(bank: Executed) -> None:
+    assert bank.run(Message(1, b"ann 500")).results == (Result(Code.OK, ("cents",), ((500,),), 1),)
+    outcome = bank.run(Message(3, b"ann bob 200"), Message(3, b"bob cy 50"))
+    assert [r.rows for r in outcome.results] == [((200,),), ((50,),)]
+    assert bank.run(Message(3, b"ann bob 100"), Message(3, b"cy bob 51")).code is Code.CHECK
+    assert bank.run(Message(3, b"dan bob 1")).code is Code.APP
+    bank.reopen()
+    found = bank.executor.reader.query("SELECT name, cents FROM account ORDER BY name")
+    assert found.rows == (("ann", 300), ("bob", 150), ("cy", 50))
+
+
+def test_the_example_refuses_before_the_order(bank: Executed) -> None:
+    for message in (Message(1, b"ann"), Message(1, b"ann much"), Message(9, b"ann 5")):
+        assert bank.refused(message) is Code.MALFORMED
+        assert bank.run(message).code is Code.MALFORMED
+    assert bank.refused(Message(1, b"ann 5")) is None
+    assert bank.refused(Message(2, b"")) is None  # a checkpoint
+
+
+def test_its_meaning_is_part_of_the_engine(bank: Executed) -> None:
+    assert bank.executor.position().engine.endswith(" accounts/1")
+
+
+class Faulty:
+    name = "faulty/1"
+    as_client = True
+
+    def prepare(self, database: Any) -> None:
+        database.execute("CREATE TABLE t (a)")
+
+    def validate(self, request: Any, message: Message, database: Any) -> None:
+        database.check(message.body.decode())
+
+    def execute(self, request: Any, message: Message, database: Any) -> Result:
+        done: Result = database.execute(message.body.decode())
+        if message.kind == 9:
+            raise ZeroDivisionError
+        return done
+
+
+def test_a_fault_of_the_program_is_no_outcome(tmp_path: Path) -> None:
+    made = Executed(tmp_path / "faulty", Faulty())
+    made.add()
+    insert = b"INSERT INTO t VALUES (1)"
+    before = (made.executor.position(), made.executor.table_digest())
+    turn = [
+        Ordered(LogIndex(2), made.request(Message(1, insert))),
+        Ordered(LogIndex(2), made.request(Message(9, insert))),
+    ]
+    with pytest.raises(ZeroDivisionError):
+        made.executor.apply(turn, LogIndex(2))
+    assert (made.executor.position(), made.executor.table_digest()) == before
+    assert made.refused(Message(1, b"SELECT random()")) is Code.NOT_DETERMINISTIC
+    (outcome,) = made.executor.apply(turn[:1], LogIndex(2))
+    assert outcome.code is Code.OK
+    made.executor.close()
