@@ -9,11 +9,15 @@ SHELL := bash
 PYTHON ?= python3
 SEEDS ?= 1000
 SEED ?=
+# PEERS=1: messages of the cores travel through peer machines
+PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
 # Flags for `make bench-node` and `make bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
+# Flags for `make fuzz`, as FUZZ='--each --peers'
+FUZZ ?=
 # Flags for `make run`, as RUN='--api-listen 127.0.0.1:9470'
 RUN ?=
 
@@ -75,12 +79,12 @@ layers: install ## imports point down only
 quick-tests: install ## unit, property, contract and conformance tests, vectors, house rules
 	@$(PYTEST) --dist worksteal --quiet $(FAST_GROUPS)
 
-sim: install ## SEEDS=1000: that many seeded worlds
-	@$(BIN)/python -m tests.simulation run --seeds $(SEEDS)
+sim: install ## SEEDS=1000: that many seeded worlds; PEERS=1: through peer machines
+	@$(BIN)/python -m tests.simulation run --seeds $(SEEDS) $(if $(PEERS),--peers)
 
 replay: install ## SEED=n: one seeded world again, with its transcript
 	@test -n "$(SEED)" || { echo "say which: make replay SEED=42" >&2; exit 2; }
-	@$(BIN)/python -m tests.simulation replay $(SEED)
+	@$(BIN)/python -m tests.simulation replay $(SEED) $(if $(PEERS),--peers)
 
 ablation: install ## take each safeguard out and see that the simulator notices
 	@$(BIN)/python -m tests.simulation ablation

@@ -24,7 +24,7 @@ from quipu.api.bodies import (
     read_array,
     read_entry,
 )
-from quipu.api.calls import Call, Response, refuse_encoded, too_large
+from quipu.api.calls import Call, Reply, Response, refuse_encoded, too_large
 from quipu.api.codes import Code
 from quipu.api.idempotency import Outcome
 from quipu.api.models import BatchAnswer, BatchResult, State
@@ -59,6 +59,28 @@ class _Terms(NamedTuple):
 
 
 async def submit_batch(call: Call) -> Response:
+    if call.body_type == NDJSON:
+        query, terms = _asked(call)
+        if query.atomic:
+            raise at(
+                Code.INVALID_PARAMETER, "atomic", "is for arrays: lines are stored as they come"
+            )
+        return await _streamed(call, terms)
+    return (await array_reply(call)).response()
+
+
+async def array_reply(call: Call) -> Reply:
+    """To a batch that is read whole."""
+    query, terms = _asked(call)
+    bytes_max = call.face.settings.batch_bytes_max
+    with call.face.admitted(call, bytes_max):
+        body = await call.read_body(bytes_max)
+        with call.face.pressure.working():
+            outcomes = await _store_array(call, body, terms, query.atomic)
+    return _reply(call, await _results(call, outcomes, terms, 0))
+
+
+def _asked(call: Call) -> tuple[BatchQuery, _Terms]:
     query = call.query(BatchQuery)
     kind = call.body_type
     if kind not in ITEM_TYPES:
@@ -67,21 +89,8 @@ async def submit_batch(call: Call) -> Response:
     if defaults.idempotency_key is not None:
         detail = "one key is for one entry: give each item its own idempotency_key"
         raise at(Code.INVALID_HEADER, "Idempotency-Key", detail)
-    terms = _Terms(
-        ITEM_TYPES[kind], defaults, waited_state(query.wait), waited_ms(query.timeout, "timeout")
-    )
-    if kind == NDJSON:
-        if query.atomic:
-            raise at(
-                Code.INVALID_PARAMETER, "atomic", "is for arrays: lines are stored as they come"
-            )
-        return await _streamed(call, terms)
-    bytes_max = call.face.settings.batch_bytes_max
-    with call.face.admitted(call, bytes_max):
-        body = await call.read_body(bytes_max)
-        with call.face.pressure.working():
-            outcomes = await _store_array(call, body, terms, query.atomic)
-    return _answer(call, await _results(call, outcomes, terms, 0))
+    wanted, timeout_ms = waited_state(query.wait), waited_ms(query.timeout, "timeout")
+    return query, _Terms(ITEM_TYPES[kind], defaults, wanted, timeout_ms)
 
 
 class _Together(NamedTuple):
@@ -225,13 +234,13 @@ def _result(
     return BatchResult(index, status, str(outcome.id), state_now, outcome.duplicate)
 
 
-def _answer(call: Call, results: list[BatchResult]) -> web.Response:
+def _reply(call: Call, results: list[BatchResult]) -> Reply:
     stored = sum(r.duplicate is False for r in results)
     duplicates = sum(r.duplicate is True for r in results)
     refused = len(results) - stored - duplicates
     alike = {result.status for result in results}
     status = alike.pop() if len(alike) == 1 and not refused else 207
-    return call.answer(BatchAnswer(stored, duplicates, refused, results), status)
+    return call.reply(BatchAnswer(stored, duplicates, refused, results), status)
 
 
 # --- NDJSON ---------------------------------------------------------------------------------------

@@ -91,28 +91,41 @@ class Call:
         return body
 
     async def go_on(self) -> None:
-        """Tells a client that asked for it that its body will be read."""
+        """The body will be read: a client that waits for that word is told."""
+        self.request.protocol.resume_reading()
         if self.request.headers.get("Expect", "").lower() == "100-continue":
             writer = self.request.writer
             await writer.write(CONTINUE)
             writer.output_size = 0  # these bytes are no part of the answer
 
     async def _read_slowly(self, bytes_max: int) -> bytes:
-        parts: list[bytes] = []
         size = 0
         try:
             async with asyncio.timeout(self.face.settings.body_s):
+                if self.request.content_length is not None:
+                    return await self._read_at_its_end(self.request.content_length)
+                parts: list[bytes] = []
                 async for part in self.request.content.iter_any():
                     parts.append(part)
                     size += len(part)
                     if size > bytes_max:
                         raise too_large(size, bytes_max)
+                return b"".join(parts)
         except TimeoutError as error:
             seconds = f"{self.face.settings.body_s:g} s"
+            size = size or self.request.content.total_bytes
             raise Problem(Code.BODY_TIMEOUT, f"{size} bytes came within {seconds}") from error
         except (web.RequestPayloadError, HttpProcessingError) as error:
             raise Problem(Code.BAD_REQUEST, f"the body is cut short: {error}") from error
-        return b"".join(parts)
+
+    async def _read_at_its_end(self, length: int) -> bytes:
+        """A length that is allowed was named, so nobody is woken before all of it is there: 500
+        bodies that came by a byte a second held the loop for 15 ms each time."""
+        content = self.request.content
+        content.set_read_chunk_size(length)  # it is kept whole
+        begun = content.read_nowait()
+        await content.wait_eof()
+        return begun + content.read_nowait()
 
     def reply(
         self, model: object, status: int = 200, headers: Mapping[str, str] = NO_HEADERS

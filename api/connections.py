@@ -4,7 +4,6 @@ aiohttp alone waits for ever for a first header, and accepts without end.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -19,33 +18,46 @@ from quipu.api.counters import Counters
 from quipu.api.face import problem_response
 from quipu.api.problems import CONTENT_TYPE, Problem
 from quipu.api.settings import Settings, is_loopback
-from quipu.node.limits import CONNECTIONS_WAITING_MAX
 
 
 class Connection(RequestHandler):
-    """Invariant: it is counted by its door from `connection_made` to `connection_lost`."""
+    """Invariant: it has a place from the moment its door made it until it is lost or given up."""
 
-    __slots__ = ("_address", "_deadline", "_door", "_gone")
+    __slots__ = ("_address", "_deadline", "_door", "_drain", "_gone", "_is_left", "_since_s")
 
-    def __init__(self, door: "Door", loop: asyncio.AbstractEventLoop, **options: Any) -> None:
+    def __init__(
+        self, door: "Door", address: str, loop: asyncio.AbstractEventLoop, **options: Any
+    ) -> None:
         super().__init__(door, loop=loop, **options)
         self._door = door
-        self._address = ""
+        self._address = address
         self._deadline: asyncio.TimerHandle | None = None
+        self._drain: asyncio.TimerHandle | None = None
         self._gone: asyncio.Event | None = None
+        self._is_left = False  # what comes now is the rest of a body that was refused
+        self._since_s = 0.0
+
+    @property
+    def address(self) -> str:
+        """Of the caller; empty: it came through a file."""
+        return self._address
+
+    @property
+    def has_asked(self) -> bool:
+        return self._request_count > 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        peer = transport.get_extra_info("peername")
-        self._address = str(peer[0]) if isinstance(peer, tuple) else ""
-        self._door.enter(self, self._address)
+        self._since_s = self._loop.time()
+        self._deadline = self._loop.call_later(self._door.first_header_s, self._late)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._drain):
+            if timer is not None:
+                timer.cancel()
         if self._gone is not None:
             self._gone.set()
-        self._door.leave(self, self._address)
+        self._door.leave(self)
         super().connection_lost(exc)
 
     async def gone(self) -> None:
@@ -55,10 +67,6 @@ class Connection(RequestHandler):
             self._gone = self._gone or asyncio.Event()
             await self._gone.wait()
 
-    def begin(self, first_header_s: float) -> None:
-        """From now on it is read, and has that long for its first header."""
-        self._deadline = self._loop.call_later(first_header_s, self._late)
-
     def hold(self) -> None:
         if self.transport is not None:
             self.transport.pause_reading()
@@ -67,27 +75,60 @@ class Connection(RequestHandler):
         if self.transport is not None:
             self.transport.resume_reading()
 
-    def refuse(self, found: Problem) -> None:
-        """Answers and closes, without having read anything."""
-        if self.transport is not None:
-            body = msgspec.json.encode(found.body(""))
-            head = (
-                f"HTTP/1.1 {found.kind.status} Refused\r\nContent-Type: {CONTENT_TYPE}\r\n"
-                f"Retry-After: {found.retry_after_s}\r\nContent-Length: {len(body)}\r\n"
-                "Connection: close\r\n\r\n"
-            )
-            self.transport.write(head.encode() + body)
-        self.force_close()
+    async def _handle_request(
+        self, request: web.BaseRequest, *given: Any
+    ) -> tuple[web.StreamResponse, bool]:
+        response, is_broken = await super()._handle_request(request, *given)
+        if not (response.keep_alive or request.content.is_eof()):
+            self._leave_body(request.content_length or 0)
+        return response, is_broken
+
+    def _leave_body(self, length: int) -> None:
+        """The rest of a refused body is read slowly, so that its caller comes to see the answer; of
+        a huge one nothing is. aiohttp alone would read on as fast as it comes."""
+        self._is_left = True
+        self.hold()
+        if length <= limits.LINGER_BYTES_MAX:
+            self._drain_soon()
+
+    def _drain_soon(self) -> None:
+        self._drain = self._loop.call_at(self._door.next_drain_s(), self._drain_some)
+
+    def _drain_some(self) -> None:
+        super().resume_reading()
+        if self._reading_paused:
+            self._drain_soon()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_left and data:
+            self.hold()
+            self._drain_soon()
+        elif self._messages and not self._messages[-1][1].is_eof():
+            self._wait_for_taker(self._messages[-1][0])
+
+    def _wait_for_taker(self, message: Any) -> None:
+        """Hardly anybody takes a body of that length, so it is not read before somebody does."""
+        length = getattr(message, "headers", {}).get("Content-Length", "0")
+        if int(length) > self._door.batch_bytes_max:
+            self.pause_reading()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """aiohttp calls it for each body, and parses nothing once more (6 us)."""
+        if self._reading_paused and not self._is_left:
+            super().resume_reading(resume_parser)
 
     def idle_s(self) -> float:
-        """How long nothing was asked on it since its last answer; 0: an answer is under way, or its
-        first request has yet to come, for which it has a deadline."""
-        if self._waiter is None or self._request_count == 0 or self._messages:
+        """How long nothing was asked on it, since it came or since its last answer; 0: an answer is
+        under way, or it is not open yet."""
+        if self._waiter is None or self._messages:
             return 0.0
+        if not self.has_asked:
+            return self._loop.time() - self._since_s
         return self._loop.time() - (self._next_keepalive_close_time - self._keepalive_timeout)
 
     def _late(self) -> None:
-        if self._request_count == 0:
+        if not self.has_asked:
             self.force_close()
 
     def handle_error(
@@ -109,7 +150,8 @@ class Connection(RequestHandler):
 
 
 class Door(web.Server):
-    """Invariant: at most `connections_max` are read; the others wait in the order they came."""
+    """Invariant: each of its connections has one place, from being accepted until it is lost. Who
+    listens for it takes no more of them than there are places; the others wait in the kernel."""
 
     def __init__(
         self,
@@ -123,77 +165,100 @@ class Door(web.Server):
         self._settings = settings
         self._counters = counters
         self._inside: dict[Connection, None] = {}
-        self._waiting: deque[Connection] = deque()
         self._by_address: dict[str, int] = {}
-        self._alarm: asyncio.TimerHandle | None = None
+        self._idle: list[Connection] = []  # some that were idle, those that leave first last
+        self._looks_s = 0.0
+        self._drained_s = 0.0
+        self.when_room: Callable[[], None] = lambda: None  # told when it is full no more
 
-    def __call__(self) -> RequestHandler:
-        return self._connection(
+    @property
+    def first_header_s(self) -> float:
+        return self._settings.first_header_s
+
+    @property
+    def connections_per_s_max(self) -> float:
+        return self._settings.connections_per_s_max
+
+    @property
+    def batch_bytes_max(self) -> int:
+        return self._settings.batch_bytes_max
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._inside) >= self._settings.connections_max
+
+    def refusal(self, address: str) -> bytes:
+        """What one more of that address is answered; empty: it may come in. Nothing was made for it
+        and nothing read."""
+        own = self._by_address.get(address, 0)
+        if own < self._settings.connections_per_address_max or not self._is_limited(address):
+            return b""
+        self._counters.connections_refused += 1
+        detail = f"{own} connections of this address are open"
+        return _answer(Problem(Code.TOO_MANY_REQUESTS, detail, retry_after_s=limits.RETRY_AFTER_S))
+
+    def __call__(self, address: str = "") -> Connection:
+        connection = self._connection(
             self,
+            address,
             asyncio.get_running_loop(),
             keepalive_timeout=self._settings.keepalive_s,
             access_log=None,
             max_line_size=limits.HEADER_BYTES_MAX,
             max_field_size=limits.HEADER_BYTES_MAX,
-            lingering_time=2.0,
+            lingering_time=limits.LINGER_S,
             auto_decompress=False,
         )
-
-    def enter(self, connection: Connection, address: str) -> None:
-        own = self._by_address[address] = self._by_address.get(address, 0) + 1
-        if own > self._settings.connections_per_address_max and self._is_limited(address):
-            self._counters.connections_refused += 1
-            detail = f"{own - 1} connections of this address are open"
-            found = Problem(Code.TOO_MANY_REQUESTS, detail, retry_after_s=limits.RETRY_AFTER_S)
-            connection.refuse(found)
-        elif len(self._inside) < self._settings.connections_max:
-            self._let_in(connection)
-        elif len(self._waiting) < CONNECTIONS_WAITING_MAX:
-            connection.hold()
-            self._waiting.append(connection)
-            self._make_room_soon()
-        else:
-            self._counters.connections_refused += 1
-            connection.force_close()
-        self._count()
-
-    def leave(self, connection: Connection, address: str) -> None:
-        left = self._by_address.get(address, 1) - 1
-        if left:
-            self._by_address[address] = left
-        else:
-            self._by_address.pop(address, None)
-        if connection in self._inside:
-            del self._inside[connection]
-        elif connection in self._waiting:
-            self._waiting.remove(connection)
-        while self._waiting and len(self._inside) < self._settings.connections_max:
-            following = self._waiting.popleft()
-            following.let_in()
-            self._let_in(following)
-        self._count()
-
-    def _make_room_soon(self) -> None:
-        if self._alarm is None:
-            loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(limits.IDLE_S, self._make_room)
-
-    def _make_room(self) -> None:
-        """Those that keep a place and ask nothing leave it to those that wait."""
-        self._alarm = None
-        idle = [one for one in self._inside if one.idle_s() >= limits.IDLE_S]
-        for connection in idle[: len(self._waiting)]:
-            connection.force_close()
-        if self._waiting:
-            self._make_room_soon()
-
-    def _let_in(self, connection: Connection) -> None:
         self._inside[connection] = None
-        connection.begin(self._settings.first_header_s)
+        self._by_address[address] = self._by_address.get(address, 0) + 1
+        self._counters.connections = len(self._inside)
+        return connection
+
+    def leave(self, connection: Connection) -> None:
+        was_full = self.is_full
+        if connection not in self._inside:
+            return
+        del self._inside[connection]
+        left = self._by_address[connection.address] - 1
+        if left:
+            self._by_address[connection.address] = left
+        else:
+            del self._by_address[connection.address]
+        self._counters.connections = len(self._inside)
+        if was_full:
+            self.when_room()
+
+    def make_room(self, wanted: int) -> None:
+        """Those that keep a place and ask nothing leave it to those that wait, before all those
+        that never asked anything. To look through all of them takes a while, so it is not done
+        each time."""
+        now_s = asyncio.get_running_loop().time()
+        if not self._idle and now_s >= self._looks_s:
+            self._looks_s = now_s + limits.IDLE_LOOK_S
+            self._idle = [one for one in self._inside if one.idle_s() >= limits.IDLE_S]
+            self._idle.sort(key=lambda one: not one.has_asked)
+        while self._idle and wanted > 0:
+            connection = self._idle.pop()
+            if connection in self._inside and connection.idle_s() >= limits.IDLE_S:
+                connection.force_close()
+                wanted -= 1
+
+    def next_drain_s(self) -> float:
+        """When the next piece of a refused body may be read: of all of them together, so few a
+        second that nobody feels it."""
+        self._drained_s = max(self._drained_s, asyncio.get_running_loop().time())
+        self._drained_s += limits.DRAIN_STEP_S
+        return self._drained_s
 
     def _is_limited(self, address: str) -> bool:
         return not (is_loopback(address) or is_trusted(address, self._settings.trusted_proxies))
 
-    def _count(self) -> None:
-        self._counters.connections = len(self._inside)
-        self._counters.connections_waiting = len(self._waiting)
+
+def _answer(found: Problem) -> bytes:
+    body = msgspec.json.encode(found.body(""))
+    head = (
+        f"HTTP/1.1 {found.kind.status} Refused\r\nContent-Type: {CONTENT_TYPE}\r\n"
+        f"Retry-After: {found.retry_after_s}\r\nContent-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body

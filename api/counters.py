@@ -1,6 +1,6 @@
 """What the HTTP face counts about itself, and the node's figures, as Prometheus reads them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -25,7 +25,7 @@ class Counters:
     requests: dict[tuple[str, int], int] = field(default_factory=dict)
     _seconds: dict[str, list[float]] = field(default_factory=dict)  # counts by bound, then sum
     connections: int = 0
-    connections_waiting: int = 0
+    waiting: Callable[[], int] = lambda: 0  # connections that were not accepted yet
     connections_refused: int = 0
     streams: int = 0
     stream_gaps: int = 0
@@ -71,7 +71,7 @@ class Counters:
         yield seconds
         for name, figure, said in (
             ("connections", self.connections, "Connections of the API that are open."),
-            ("connections_waiting", self.connections_waiting, "Connections not read yet."),
+            ("connections_waiting", self.waiting(), "Connections not accepted yet."),
             ("streams", self.streams, "Readers of /v1/stream."),
             ("ingests", self.ingests, "Connections of /v1/ingest."),
         ):

@@ -1,10 +1,10 @@
-"""One entry in, one entry out: the two requests that come by the thousand.
+"""One entry in, one entry out, and arrays of entries: the requests that come by the thousand.
 
 A request that came whole, on a connection where nothing else is under way, is answered from the
-connection itself: no task, no stream, no response object. That takes 85 us of CPU in place of 115
-for a POST, and half of that where it waits for Read. aiohttp has parsed it just the same, and
-whatever is unusual about it (any other query, a body still on its way, pipelining, an encoded path,
-HTTP/1.0) goes the long way, with the same answer.
+connection itself: no stream, no response object, and for single entries no task. That takes 85 us
+of CPU in place of 115 for a POST, and saves far more where it waits for Read. aiohttp has parsed it
+just the same, and whatever is unusual about it (another query, a body still on its way, an encoded
+path, pipelining, HTTP/1.0) goes the long way, with the same answer.
 """
 
 import asyncio
@@ -17,8 +17,11 @@ from aiohttp import web
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE, HttpVersion11, RawRequestMessage
 from multidict import CIMultiDictProxy
+from yarl import URL
 
 from quipu.api import limits
+from quipu.api.batches import array_reply
+from quipu.api.bodies import JSON
 from quipu.api.callers import is_trusted
 from quipu.api.calls import Call, Endpoint, Reply, refuse_encoded, too_large
 from quipu.api.codes import Code
@@ -33,66 +36,84 @@ from quipu.api.writing import WAIT, begin, defaults_of, state_now, stored_receip
 from quipu.node.service import Stored
 
 _SUBMIT = "/v1/entries"
-_SUBMIT_READ = _SUBMIT + "?wait=read"
+_READ = "?wait=read"
+_BATCH = _SUBMIT + ":batch"
 _WAIT_S = duration_ms(WAIT) / 1_000
 _GET = re.compile(r"/v1/entries/([0-9a-f]{64}:[0-9]{1,5})", re.ASCII)
+_NO_QUERY = URL("/")
 _OVERLOAD = frozenset({Code.NODE_FULL, Code.TOO_MANY_REQUESTS})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class WholeRequest(NamedTuple):
-    """As much of a request as the two need: it answers to the same names as aiohttp's."""
+    """As much of a request as they need: it answers to the same names as aiohttp's."""
 
     headers: "CIMultiDictProxy[str]"
     remote: str
     body: bytes
+    rel_url: URL
 
     @property
     def content_length(self) -> int:
         return len(self.body)
 
+    @property
+    def content(self) -> "WholeRequest":
+        return self
+
+    def is_eof(self) -> bool:
+        return True
+
+    def read_nowait(self) -> bytes:
+        return self.body
+
 
 class Errand(NamedTuple):
-    """Which of the two is asked for."""
+    """What is asked for."""
 
     endpoint: Endpoint
     argument: str
+    url: URL
     waits_read: bool = False
 
 
 class Express:
-    """Knows the two endpoints and carries them out."""
+    """Knows these endpoints and carries them out."""
 
     def __init__(self, face: Face) -> None:
         self.face = face
-        submit = face.routes.find("POST", _SUBMIT)[0]
-        self._submits = {
-            _SUBMIT: Errand(submit, ""),
-            _SUBMIT_READ: Errand(submit, "", waits_read=True),
-        }
+        submit, self._batch = (face.routes.find("POST", path)[0] for path in (_SUBMIT, _BATCH))
+        asked = [Errand(one, "", URL(one.path)) for one in (submit, self._batch)]
+        asked += [Errand(one, "", URL(one.path + _READ), waits_read=True) for one, *_ in asked]
+        self._posts = {str(errand.url): errand for errand in asked}
         self._get = face.routes.find("GET", _SUBMIT + "/-")[0]
 
     def errand(self, message: RawRequestMessage) -> Errand | None:
         if message.should_close or message.version != HttpVersion11:
             return None
         if message.method == "POST":
-            return self._submits.get(message.path)
+            errand = self._posts.get(message.path)
+            if errand is not None and errand.endpoint is self._batch:
+                return errand if message.headers.get("Content-Type") == JSON else None
+            return errand
         if message.method == "GET":
             found = _GET.fullmatch(message.path)
             if found and "If-None-Match" not in message.headers:
-                return Errand(self._get, found[1])
+                return Errand(self._get, found[1], _NO_QUERY)
         return None
 
     def run(self, errand: Errand, request: WholeRequest, connection: "ExpressConnection") -> None:
         face = self.face
         face.under_way += 1
-        asked = cast(web.BaseRequest, request)  # as far as these two look at it
+        asked = cast(web.BaseRequest, request)  # as far as they look at it
         going = _Going(face, connection, errand, face.request_id(asked))
         try:
             principal = face.identify(asked, errand.endpoint)
             call = Call(face, asked, errand.endpoint, errand.argument, principal, going.identity)
             if errand.endpoint is self._get:
                 going.answer(entry_reply(call))
+            elif errand.endpoint is self._batch:
+                asyncio.ensure_future(array_reply(call)).add_done_callback(going.replied)
             else:
                 going.submit(call, request.body)
         except Exception as error:  # noqa: BLE001 - whatever it was, the caller is told
@@ -178,6 +199,12 @@ class _Going:
         reached = "read" if is_read else state_now(self._call, self._outcome.id.event)
         self.answer(waited_receipt(self._call, self._outcome, reached))
 
+    def replied(self, reply: "asyncio.Future[Reply]") -> None:
+        try:
+            self.answer(reply.result())
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller is told
+            self.fail(error)
+
     def fail(self, error: BaseException) -> None:
         found = self._face.explained(error, self.identity)
         self.answer(problem_reply(found, self.identity))
@@ -204,7 +231,7 @@ def wire(reply: Reply, identity: str) -> bytes:
 
 
 class ExpressConnection(Connection):
-    """Invariant: while one of the two is under way, aiohttp's own loop gets no message."""
+    """Invariant: while one of these is under way, aiohttp's own loop gets no message."""
 
     __slots__ = ("_alarm", "_express", "_is_out", "_rested_s")
 
@@ -278,13 +305,9 @@ class ExpressConnection(Connection):
         self._manager.requests_count += 1
         self._is_out = self._request_in_progress = True
         body = payload.read_nowait()
-        self._express.run(errand, WholeRequest(message.headers, self._address, body), self)
+        request = WholeRequest(message.headers, self._address, body, errand.url)
+        self._express.run(errand, request, self)
         return True
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        """aiohttp calls it for each body, and parses nothing once more (6 us)."""
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
 
     def answer(self, data: bytes) -> None:
         self._is_out = self._request_in_progress = False

@@ -264,10 +264,6 @@ def problem_response(
     response = problem_reply(found, request_id).response()
     if request is not None and not request.content.is_eof():
         response.force_close()  # what is left of the body is not worth reading
-        if (
-            request.content_length or 0
-        ) > limits.LINGER_BYTES_MAX and request.transport is not None:
-            request.transport.pause_reading()
     return response
 
 

@@ -11,6 +11,8 @@ BATCH_CHUNK_ITEMS = 256  # items of a streamed batch that are in flight together
 LINGER_BYTES_MAX = (
     32 * MIB
 )  # a refused body is read to its end, so that the answer is seen; no more
+LINGER_S = 2.0  # and for no longer
+DRAIN_STEP_S = 0.005  # between two pieces of refused bodies, of 256 KiB and 250 us at most
 QUERY_BYTES_MAX = 4 * KIB  # an event id or cursor is under 200 B; filters are names
 HEADER_BYTES_MAX = 16 * KIB  # a token, a cursor and what proxies add
 REQUEST_ID_BYTES_MAX = 64  # a caller's own id of a request is echoed up to here
@@ -28,10 +30,17 @@ DRAIN_S = 10.0  # SIGTERM to exit, with streams open
 CONNECTIONS_MAX = 1_000  # connection 1,001 waits unread in the backlog
 CONNECTIONS_PER_ADDRESS_MAX = 256  # one address cannot take them all; not held against loopback
 IDLE_S = 1.0  # a connection silent for so long leaves where others wait to be read
-BACKLOG = 1_024  # connections that the kernel keeps for us
+IDLE_LOOK_S = 0.1  # how often all are looked through for silent ones; 0.3 ms
+ROOM_LOOK_S = 0.005  # how often silent ones are closed while others wait
+ROOM_PER_LOOK = 2  # of them at one time: 400 a second, in 1.3 % of the loop's time
+BACKLOG = 1_024  # connections that the kernel keeps for us; it answers no more than these
 ACCEPTS_PER_TURN = 4  # of the event loop: 0.2 ms in which nobody else is served
+CONNECTIONS_PER_S_MAX = 500.0  # 80 us to open and close one, 200 us with a slow body: a tenth
+ACCEPTS_BURST = 64.0  # taken as fast as they come before that holds
+REFUSAL_COST = 0.25  # of a connection that is accepted and closed at once, in accepts
+TLS_COST = 4.0  # of a handshake, 0.5 to 1 ms, in accepts
 ACCEPT_PAUSE_S = 1.0  # when the process may open no more files
-PIPELINED_S = 0.005  # a request with others behind it waits so long: a pipeline has no hurry
+PIPELINED_S = 0.015  # a request with others behind it waits so long: a pipeline has no hurry
 
 # --- pressure -------------------------------------------------------------------------------------
 IN_FLIGHT_MAX = 4_096  # requests being served; above: 503 before the body is read

@@ -79,17 +79,18 @@ class Listeners:
 
     async def open(self, routes: Routes, counters: Counters, host: str, port: int) -> str:
         """Its URL."""
-        runner = await self._door(routes, counters)
-        assert runner.server is not None
-        acceptor = Acceptor(runner.server, self.context)
+        door, _ = await self._door(routes, counters)
+        acceptor = Acceptor(door, self.context)
         port = await acceptor.start(host, port)
         self.sites.append(acceptor)
+        counters.waiting = acceptor.waiting
         scheme = "http" if self.context is None else "https"
         return f"{scheme}://{_shown(host)}:{port}"
 
     async def open_private(self, path: Path) -> None:
         routes = Routes(self.face.routes.endpoints, is_private=True)
-        site = PrivateSite(await self._door(routes, Counters()), path)
+        _, runner = await self._door(routes, Counters())
+        site = PrivateSite(runner, path)
         await site.start()
         self.sites.append(site)
 
@@ -103,14 +104,14 @@ class Listeners:
         for runner in self.runners:
             await runner.cleanup()
 
-    async def _door(self, routes: Routes, counters: Counters) -> web.ServerRunner:
+    async def _door(self, routes: Routes, counters: Counters) -> tuple[Door, web.ServerRunner]:
         face = self.face
         express = partial(ExpressConnection, Express(face)) if routes is face.routes else None
         door = Door(partial(face.serve, routes), self.settings, counters, express)
         runner = web.ServerRunner(door, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         self.runners.append(runner)
-        return runner
+        return door, runner
 
 
 async def serve(

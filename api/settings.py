@@ -28,6 +28,7 @@ class Settings:
     tls_key: Path | None = None
     trusted_proxies: tuple[Network, ...] = ()  # what they say about who calls is believed
     connections_max: int = limits.CONNECTIONS_MAX
+    connections_per_s_max: float = limits.CONNECTIONS_PER_S_MAX
     connections_per_address_max: int = limits.CONNECTIONS_PER_ADDRESS_MAX
     in_flight_max: int = limits.IN_FLIGHT_MAX
     in_flight_per_caller_max: int = limits.IN_FLIGHT_PER_CALLER_MAX

@@ -6,6 +6,7 @@ found afterwards.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -112,6 +113,11 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement (4)")
     parser.add_argument("--rounds", type=int, default=3, help="of bare loop and node (3)")
     parser.add_argument("--disk", type=Path, default=Path.cwd(), help="a folder on that disk (.)")
+    parser.add_argument(
+        "--realtime",
+        action="store_true",
+        help="run before all else on this machine, abusers behind node and load; needs root",
+    )
     parser.add_argument("--note", action="store_true", help="append to docs/figures.csv")
     return parser.parse_args()
 
@@ -119,6 +125,8 @@ def asked() -> argparse.Namespace:
 def main() -> int:
     given = asked()
     plan = Plan(given.seconds, given.rounds)
+    if given.realtime:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(abuse.PRIORITY + 1))
     folder = tempfile.TemporaryDirectory(prefix=".quipu-bench-", dir=given.disk)
     with one_benchmark_at_a_time(), folder as path, both(Path(path)) as (bare, node):
         outcomes = run_cases(given.cases, bare, node, plan)

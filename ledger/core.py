@@ -28,11 +28,11 @@ from quipu.ledger.entry import decode_entry
 from quipu.ledger.epochs import Epochs, decode_document
 from quipu.ledger.event import (
     SignedEvent,
-    Standing,
     decode_event,
     decode_header,
     event_id,
     meta_of,
+    with_standing,
 )
 from quipu.ledger.evidence import check_proof
 from quipu.ledger.exchange import Exchange
@@ -76,7 +76,18 @@ from quipu.ledger.serve import Serve
 from quipu.ledger.sync import Sync
 from quipu.ledger.turn import Turn
 from quipu.ledger.waiting import WaitingRoom
-from quipu.ledger.words import Cord, EpochNo, EventId, Journal, NodeId, NodeNo, Now, Seq, hlc_at
+from quipu.ledger.words import (
+    NOT_A_MEMBER,
+    Cord,
+    EpochNo,
+    EventId,
+    Journal,
+    NodeId,
+    NodeNo,
+    Now,
+    Seq,
+    hlc_at,
+)
 
 # The last Inv of a turn by signer and by the peer that brought it: nothing is verified yet, so
 # what one peer says in another's name must not hide what that one says itself.
@@ -301,20 +312,34 @@ class Core:
             except Refused as refusal:
                 turn.refuse(peer, refusal)
                 continue
-            if self.past.meta(event.id) is None:
+            if self._is_above_all(event) or self.past.meta(event.id) is None:
                 fresh.append(event)
             else:
                 self.intake.proving.replace(event, turn)
-        standings = Runs(self.known, turn.due_until).standings(fresh)
+        granted = Runs(self.known, turn.due_until).granted(fresh)
+        is_flat = self.config.safeguards.window_only_on_admission
         for event in fresh:
-            standing = standings.get(event.id, Standing.UNCHECKED)
+            grant = granted.pop(event.id, None)
+            if grant is not None:
+                event = with_standing(event, grant.standing)
+            if grant is not None and is_flat:
+                is_flat = self.intake.take_granted(event, grant.meta, peer, turn)
+                continue
+            is_flat = False  # what was granted rested on this one, perhaps
             if self.past.meta(event.id) is not None:  # it waited here, and was released
                 continue
             try:
-                self.intake.take_event(event._replace(standing=standing), peer, True, turn)
+                self.intake.take_event(event, peer, True, turn)
             except Refused as refusal:
                 turn.refuse(peer, refusal)
         self._note_own_conviction()
+
+    def _is_above_all(self, event: SignedEvent) -> bool:
+        """Higher in its cord than anything held: nobody needs to look for it (2 us an event)."""
+        header = event.header
+        author_no = self.epochs.node_numbers.get(NodeId(header.author), NOT_A_MEMBER)
+        branches = self.dag.cords.get(Cord(author_no, Journal(header.journal)))
+        return branches is not None and all(header.seq > branch.held_seq for branch in branches)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
         if not self.exchange.hear(peer, message, turn):
@@ -444,6 +469,8 @@ class Core:
             self.recovery.deadline_ms,
             self.intake.proving.next_deadline(turn.now),
         ]
+        if not self.dag.is_settled:
+            waits.append(turn.now.monotonic_ms)
         may_sign = self.recovery.may_sign and self.me in self.epochs.newest.members
         if may_sign and not self.confirmer.sealed:
             waits.append(self.confirmer.deadline_ms)

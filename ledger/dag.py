@@ -152,18 +152,20 @@ class Dag:
             return branch.key, branch.base_seq, branch.parent
         return BranchKey(*cord, count), Seq(header.seq - 1), branch.key.number
 
-    def hold(self, meta: EventMeta, base: Seq, parent: int, lender: bytes, wall_ms: int) -> None:
-        """Takes an event that `branch_for` has placed."""
-        record = self.branches.get(meta.branch)
+    def hold(
+        self, meta: EventMeta, base: Seq, parent: int, lender: bytes, wall_ms: int
+    ) -> BranchRecord:
+        """Takes an event that `branch_for` has placed; answers the branch."""
+        key = meta.branch
+        record = self.branches.get(key)
         if record is None:
-            record = BranchRecord(
-                meta.branch, base, parent, meta.seq, meta.id, meta.hlc, lender=lender
-            )
+            record = BranchRecord(key, base, parent, meta.seq, meta.id, meta.hlc, lender=lender)
             self._add(record)
         record.held_seq, record.held_id, record.held_hlc = meta.seq, meta.id, meta.hlc
         record.moved_ms = wall_ms
-        self.rows_changed[record.key.cord] = None
+        self.rows_changed[key.cord] = None
         self._changed(record)
+        return record
 
     def _changed(self, record: BranchRecord) -> None:
         self.changed[record.key] = record
@@ -231,28 +233,44 @@ class Dag:
         self._unsettled.clear()
         while queue:
             record = self.branches[queue.popleft()]
+            room = limits.READ_PER_TURN_MAX - len(fresh)
+            if room <= 0:
+                self._unsettled[record.key] = None
+                continue
             before = len(fresh)
-            self._settle_branch(record, epoch, fresh)
+            self._settle_branch(record, epoch, fresh, room)
             if len(fresh) > before:
                 queue.extend(self._blocked.pop(record.key, ()))
         return fresh
 
-    def _settle_branch(self, record: BranchRecord, epoch: Epoch, fresh: list[EventMeta]) -> None:
+    @property
+    def is_settled(self) -> bool:
+        """False: the next turn has more to make Read, whatever comes."""
+        return not self._unsettled
+
+    def _settle_branch(
+        self, record: BranchRecord, epoch: Epoch, fresh: list[EventMeta], room: int
+    ) -> None:
         target = min(record.held_seq, max(self.certified(record, epoch), record.cut_seq))
         seq = max(record.read_seq, record.base_seq)
         if seq >= target:
             return
         if record.base_seq and not self._is_base_read(record):
             return
-        while seq < target:
-            seq = Seq(seq + 1)
-            identity = self._past.id_at(Slot(*record.key.cord, seq, record.key.number))
-            assert identity is not None
-            meta = self._past.held(identity)
-            if self._guards.parents_read and self._waits_for_parent(meta, record):
+        upto = Seq(min(target, seq + room))
+        ready: list[EventMeta] = []
+        first = Slot(*record.key.cord, Seq(seq + 1), record.key.number)
+        for meta in self._past.metas_from(first, upto):
+            # None of them is a parent of another: a parent lies in another cord.
+            if meta.parents and self._guards.parents_read and self._waits(meta, record):
                 break
-            self._make_read(record, meta)
-            fresh.append(meta)
+            ready.append(meta)
+        else:
+            if upto < target:
+                self._unsettled[record.key] = None
+        if ready:
+            self._make_read(record, ready)
+            fresh += ready
 
     def _is_base_read(self, record: BranchRecord) -> bool:
         below = self.branches.get(record.key._replace(number=record.parent))
@@ -264,7 +282,7 @@ class Dag:
         self._blocked.setdefault(base.branch, {})[record.key] = None
         return False
 
-    def _waits_for_parent(self, meta: EventMeta, record: BranchRecord) -> bool:
+    def _waits(self, meta: EventMeta, record: BranchRecord) -> bool:
         for parent in meta.parents:
             place = self._past.meta(parent)
             if place is None or not self.is_read(place):
@@ -273,12 +291,17 @@ class Dag:
                 return True
         return False
 
-    def _make_read(self, record: BranchRecord, meta: EventMeta) -> None:
+    def _make_read(self, record: BranchRecord, metas: list[EventMeta]) -> None:
+        """These follow one another, so all but the last are named as prev by the next."""
+        meta = metas[-1]
         record.read_seq, record.read_id, record.leaf = meta.seq, meta.id, True
         self.changed[record.key] = record
         self.rows_changed[record.key.cord] = None
         self.leaves[meta.id] = meta.hlc
-        for ancestor in (meta.prev, *meta.parents):
+        named = [metas[0].prev]
+        for one in metas:
+            named += one.parents
+        for ancestor in named:
             if self.leaves.pop(ancestor, None) is None:
                 continue
             other = self.branches[self._past.held(ancestor).branch]

@@ -1,7 +1,7 @@
 """Effects: what leaves the core, as orders. Decide, make durable, then speak.
 
 The shell writes all `Durable` effects of a step in one transaction, in order, commits it, and
-only then carries out the `Spoken` ones. `SendEarly` alone may go before the commit.
+only then carries out the `Spoken` ones. `SendEarly` and `AskEarly` alone may go before the commit.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,9 @@ from quipu.ledger.words import EpochNo, EventId, Journal, NodeId, NodeNo, Ticket
 
 
 # --- durable ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class StoreEvent:
+class StoreEvent(msgspec.Struct, frozen=True, gc=False):
+    """One for each event: a struct is made in 0.1 us, a frozen dataclass in 0.7."""
+
     event: SignedEvent
     meta: EventMeta
 
@@ -80,6 +81,12 @@ class SendEarly:
 
     peer: NodeId
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AskEarly(SendEarly):
+    """A question: it promises nothing that a loss of power could take back, and while the commit
+    runs the peer prepares its answer."""
 
 
 class EntriesStored(msgspec.Struct, frozen=True, gc=False):

@@ -164,7 +164,7 @@ class Exchange:
             wants.ranges += self._gaps.of_orphans(orphans, wants.ranges)
             ids = intake.fetch.ids_for(peer, peers, turn.now) if intake.fetch.wanted else []
             if ids or wants:
-                turn.send(peer, intake.fetch.ask(peer, ids, wants, turn.now))
+                turn.ask_early(peer, intake.fetch.ask(peer, ids, wants, turn.now))
 
     def _wants_of(self, peer: NodeId, now: Now) -> Wants:
         intake = self._intake

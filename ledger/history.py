@@ -122,6 +122,9 @@ class History(Protocol):
         """The bytes, checked in the same way, of what one branch has of its own from `first` up to
         `last`, in order: about so many bytes, and one event at least."""
 
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        """The places and edges of the same, at most so many; none where `first` is not there."""
+
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         """One kept receipt."""
 

@@ -57,8 +57,9 @@ class Intake:
         return self._take_judged(event, verdict, how, turn)
 
     def _take_judged(
-        self, event: SignedEvent, verdict: Verdict, how: Circumstances, turn: Turn
+        self, event: SignedEvent, verdict: Verdict | None, how: Circumstances, turn: Turn
     ) -> int:
+        """None: it is judged here."""
         count = 0
         queue: deque[tuple[SignedEvent, Verdict | None, Circumstances]] = deque()
         queue.append((event, verdict, how))
@@ -86,16 +87,28 @@ class Intake:
                 queue.append((child.event, None, how._replace(peer=child.peer, asked=child.asked)))
         return count
 
+    def take_granted(self, event: SignedEvent, meta: EventMeta, peer: NodeId, turn: Turn) -> bool:
+        """Of a run that was found right, so that nothing is left to judge. False: what waited for
+        it has been taken too, and what is right may have changed."""
+        self.hold(event, Placed(meta, Seq(0), 0, b""), turn)
+        freed = self.waiting.release(event.id) if self.waiting.has_children(event.id) else []
+        for child in freed:
+            how = Circumstances(child.peer, child.asked, turn.cluster_now, turn.due_until)
+            self._take_judged(child.event, None, how, turn)
+        return not freed
+
     def hold(self, event: SignedEvent, placed: Placed, turn: Turn) -> None:
         meta = placed.meta
         self.known.past.remember(event, meta)
-        self.known.dag.hold(meta, placed.base, placed.parent, placed.lender, turn.now.wall_ms)
+        record = self.known.dag.hold(
+            meta, placed.base, placed.parent, placed.lender, turn.now.wall_ms
+        )
         turn.keep(StoreEvent(event, meta))
         if event.standing is Standing.SPARED:
-            self.proving.spared(meta)
+            self.proving.spared(record, meta)
         self.fetch.got(event.id)
-        self.confirmer.consider(meta.branch, turn.now.monotonic_ms)
-        self.resend.note(self.known.dag.branches[meta.branch], turn.now)
+        self.confirmer.consider(record.key, turn.now.monotonic_ms)
+        self.resend.note(record, turn.now)
         for signer, row in self.known.receipts.unpark(meta):
             if (
                 row.epoch == self.known.epochs.newest.number
@@ -151,11 +164,12 @@ class Intake:
             if asked and inv.epoch == self.known.epochs.newest.number:
                 self.count_rows(signer, inv, inv.rows, turn)  # a parked row may have been dropped
             return False
-        if not asked and not self.known.receipts.is_newest(signer, inv):
+        is_newest = self.known.receipts.is_newest(signer, inv)
+        if not asked and not is_newest:
             return False
         if self.known.guards.inv_signature and not invs.has_valid_signature(inv, self.known.verify):
             refuse(Reason.BAD_SIGNATURE)
-        if self.known.past.inv(signer, inv.number) == inv.data:  # kept here already
+        if not is_newest and self.known.past.inv(signer, inv.number) == inv.data:  # kept already
             if inv.epoch == self.known.epochs.newest.number:
                 self.count_rows(signer, inv, inv.rows, turn)
             return False

@@ -111,6 +111,8 @@ JOURNAL_RANDOM_BITS = 20  # two starts in one millisecond collide once in a mill
 START_WAIT_MS = 3_000  # how long a start listens before it signs
 
 # --- memory of one node -------------------------------------------------------------------------
+READ_PER_TURN_MAX = 8_192  # events made final: 60 ms of a turn; the next turn goes on
+METAS_PER_READ = 256  # summaries read under one hold of the store's lock, a millisecond
 METAS_RECENT_MAX = 8_192  # summaries of events kept at hand; older ones are read from History
 MESSAGE_BYTES_MAX = 5 * MIB  # one message of any kind: an event with its envelope fits
 PEERS_MAX = 1_024  # members and observers attached to one node

@@ -1,6 +1,7 @@
 """The past as a turn sees it: History, and above it what was decided and is not in it yet."""
 
 from collections import deque
+from collections.abc import Iterator
 
 from quipu.ledger import limits
 from quipu.ledger.event import EventMeta, SignedEvent
@@ -21,11 +22,15 @@ class Past:
         self._slots: dict[Slot, EventId] = {}
         self._events: dict[EventId, SignedEvent] = {}
         self._invs: dict[tuple[NodeNo, InvNumber], bytes] = {}
+        self._recalled: dict[EventId, EventMeta] = {}  # in this turn
+        self._recalled_at: dict[tuple[int, ...], EventMeta] = {}
 
     def turn_begins(self) -> None:
         """Everything of the turn before is committed now."""
         self._events.clear()
         self._invs.clear()
+        self._recalled.clear()
+        self._recalled_at.clear()
         while len(self._order) > limits.METAS_RECENT_MAX:
             identity = self._order.popleft()
             meta = self._metas.pop(identity)
@@ -43,7 +48,11 @@ class Past:
         self._invs[signer_no, inv.number] = inv.data
 
     def meta(self, identity: EventId) -> EventMeta | None:
-        return self._metas.get(identity) or self._history.meta(identity)
+        return (
+            self._metas.get(identity)
+            or self._recalled.get(identity)
+            or self._history.meta(identity)
+        )
 
     def meta_by_prefix(self, prefix: bytes) -> EventMeta | None:
         return self._prefixes.get(prefix) or self._history.meta_by_prefix(prefix)
@@ -70,6 +79,24 @@ class Past:
                 data = bytes_of(event)
                 found = [Held(first.branch, first.seq, event.id, hlc, event.size, data)]
         return found
+
+    def metas_from(self, first: Slot, last: Seq) -> Iterator[EventMeta]:
+        """Of one branch from `first` up to `last`. What is read stays at hand until the turn ends:
+        what names these as parents comes next."""
+        author_no, journal, seq, number = first
+        while seq <= last:
+            slot = (author_no, journal, seq, number)
+            identity = self._slots.get(slot)  # type: ignore[call-overload]
+            meta = self._recalled_at.get(slot) if identity is None else self._metas[identity]
+            if meta is None:
+                first = first._replace(seq=seq)
+                found = self._history.metas_from(first, last, limits.METAS_PER_READ)
+                assert found, first
+                self._recalled.update((one.id, one) for one in found)
+                self._recalled_at.update((one.slot, one) for one in found)
+                meta = found[0]
+            yield meta
+            seq = Seq(seq + 1)
 
     def epoch_document(self, number: EpochNo) -> tuple[bytes, tuple[bytes, ...]] | None:
         return self._history.epoch_document(number)

@@ -40,13 +40,12 @@ class Proving:
             if record.spared_from
         }
 
-    def spared(self, meta: EventMeta) -> None:
+    def spared(self, record: BranchRecord, meta: EventMeta) -> None:
         """It is held now, and its signature has not been looked at."""
-        record = self._known.dag.branches[meta.branch]
         record.spared_from = record.spared_from or meta.seq
         record.spared_upto = meta.seq
-        if meta.branch not in self._works:
-            self._works[meta.branch] = Work(meta.seq)
+        if record.key not in self._works:
+            self._works[record.key] = Work(meta.seq)
 
     def is_good(self, record: BranchRecord, seq: Seq, identity: EventId, signature: bytes) -> bool:
         """Whether the signature of this event of that line is known to be good, or is now."""

@@ -58,9 +58,8 @@ class Receipts:
     def fresh_rows(self, signer: NodeNo, inv: Inv) -> list[InvRow]:
         """The rows that say something new against the signer's last Inv."""
         last = self._last_rows.get(signer, {})
-        rows = [row for row in inv.rows if last.get(row.cord) != row.id]
-        self._last_rows[signer] = {row.cord: EventId(row.id) for row in inv.rows}
-        return rows
+        now = self._last_rows[signer] = {row.cord: EventId(row.id) for row in inv.rows}
+        return [row for row, cord in zip(inv.rows, now, strict=True) if last.get(cord) != row.id]
 
     def keep_for_later(self, signer: NodeNo, inv: Inv) -> None:
         """Of an epoch that is not open here: the newest of each signer waits for it."""

@@ -2,30 +2,43 @@
 
 In a run of one cord the newest event's signature signs all before it, through prev. That holds
 only if the newest will be held as well: so a run is what continues the cord without a gap and of
-which everything else is right already, and only of such a run are signatures spared.
+which everything else is right already, and only of such a run are signatures spared. With that
+everything is known that admission would ask of its events.
 """
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from quipu.ledger.event import Header, SignedEvent, Standing, has_valid_signature
+from quipu.ledger.event import (
+    EventMeta,
+    Header,
+    SignedEvent,
+    Standing,
+    has_valid_signature,
+    meta_of,
+)
 from quipu.ledger.known import Known
 from quipu.ledger.words import Cord, EpochNo, EventId, Hlc, Journal, NodeId, NodeNo
 
+Place = tuple[int, ...]  # author and journal of a cord; a slot begins with them
 
-class _Ready(NamedTuple):
-    """What an event's children are measured by."""
 
-    cord: Cord
-    epoch: int
-    hlc: int
-    depth: int
+class Granted(NamedTuple):
+    """Of an event that may be held as it is, where all before it in the answer are."""
+
+    standing: Standing
+    meta: EventMeta
 
 
 @dataclass(slots=True)
 class _Run:
-    events: list[SignedEvent] = field(default_factory=list)
-    rests_on: dict[Cord, None] = field(default_factory=dict)  # other runs of the same answer
+    """Invariant: `newest` is what is held of the cord, or the last event of the run."""
+
+    number: int  # of the branch
+    newest: EventMeta | None
+    last: SignedEvent | None = None
+    metas: list[EventMeta] = field(default_factory=list)
+    rests_on: dict[Place, None] = field(default_factory=dict)  # other runs of the same answer
 
 
 @dataclass(slots=True)
@@ -34,56 +47,79 @@ class Runs:
 
     known: Known
     due_until: Hlc
-    _ready: dict[EventId, _Ready] = field(default_factory=dict)
-    _runs: dict[Cord, _Run] = field(default_factory=dict)
+    _ready: dict[EventId, EventMeta] = field(default_factory=dict)
+    _runs: dict[Place, _Run | None] = field(default_factory=dict)  # None: nothing continues it
+    _authors: dict[tuple[bytes, int], NodeNo | None] = field(default_factory=dict)
 
-    def standings(self, events: list[SignedEvent]) -> dict[EventId, Standing]:
-        """Of events in causal order, as far as the rule has a say; the others are unchecked."""
+    def granted(self, events: list[SignedEvent]) -> dict[EventId, Granted]:
+        """Of events in causal order, as far as the rule has a say."""
         for event in events:
             self._consider(event)
+        runs = {place: run for place, run in self._runs.items() if run and run.last}
         failed = [
-            cord
-            for cord, run in self._runs.items()
-            if not has_valid_signature(run.events[-1], self.known.verify)
+            place
+            for place, run in runs.items()
+            if run.last and not has_valid_signature(run.last, self.known.verify)
         ]
-        for cord in failed:  # grows while it is walked: what rests on a failed run
+        for place in failed:  # grows while it is walked: what rests on a failed run
             failed += [
                 other
-                for other, run in self._runs.items()
-                if cord in run.rests_on and other not in failed
+                for other, run in runs.items()
+                if place in run.rests_on and other not in failed
             ]
-        found: dict[EventId, Standing] = {}
-        for cord, run in self._runs.items():
-            if cord not in failed:
-                found.update(dict.fromkeys((e.id for e in run.events), Standing.SPARED))
-                found[run.events[-1].id] = Standing.GOOD
+        found: dict[EventId, Granted] = {}
+        for place, run in runs.items():
+            if place not in failed:
+                for meta in run.metas:
+                    found[meta.id] = Granted(Standing.SPARED, meta)
+                newest = run.metas[-1]
+                found[newest.id] = Granted(Standing.GOOD, newest)
         return found
 
     def _consider(self, event: SignedEvent) -> None:
+        """Written flat, as all that runs for each event of an answer."""
         header = event.header
-        author_no = self._author_no(header)
-        if author_no is None or header.hlc > self.due_until:
+        author = (header.author, header.epoch)
+        if author not in self._authors:
+            self._authors[author] = self._author_no(header)
+        author_no = self._authors[author]
+        if (
+            author_no is None
+            or header.hlc > self.due_until
+            or header.cluster_id != self.known.epochs.cluster_id
+        ):
             return
-        cord = Cord(author_no, Journal(header.journal))
-        if not self._continues(header, cord):
+        place = (author_no, header.journal)
+        if place not in self._runs:
+            self._runs[place] = self._begun(Cord(author_no, Journal(header.journal)))
+        run = self._runs[place]
+        if run is None:
             return
-        rests_on: dict[Cord, None] = {}
-        epoch, hlc, depth = 0, 0, 0
-        ancestors = header.parents if header.seq == 1 else (header.prev, *header.parents)
-        for identity in ancestors:
-            found = self._ready.get(EventId(identity)) or self._held(EventId(identity))
-            if found is None or (found.cord == cord and identity != header.prev):
+        newest = run.newest
+        epoch = hlc = depth = seq = 0
+        if newest is not None:
+            if newest.id != header.prev:
                 return
-            if found.cord != cord and identity in self._ready:
-                rests_on[found.cord] = None
-            epoch, hlc = max(epoch, found.epoch), max(hlc, found.hlc)
-            depth = max(depth, found.depth)
+            seq, epoch, hlc, depth = newest.slot[2], newest.epoch, newest.hlc, newest.depth
+        if header.seq != seq + 1:
+            return
+        rests_on: list[Place] = []
+        for identity in header.parents:
+            parent = self._ready.get(identity)  # type: ignore[call-overload]
+            if parent is not None:
+                rests_on.append(parent.slot[:2])
+            else:
+                parent = self.known.past.meta(EventId(identity))
+            if parent is None or parent.slot[:2] == place:
+                return
+            epoch, hlc = max(epoch, parent.epoch), max(hlc, parent.hlc)
+            depth = max(depth, parent.depth)
         if epoch > header.epoch or hlc >= header.hlc or depth + 1 != header.depth:
             return
-        run = self._runs.setdefault(cord, _Run())
-        run.events.append(event)
-        run.rests_on.update(rests_on)
-        self._ready[event.id] = _Ready(cord, header.epoch, header.hlc, header.depth)
+        run.last = event
+        run.newest = self._ready[event.id] = meta = meta_of(event, author_no, run.number)
+        run.metas.append(meta)
+        run.rests_on.update(dict.fromkeys(rests_on))
 
     def _author_no(self, header: Header) -> NodeNo | None:
         """None: there is more to be said about this author than a run can."""
@@ -92,26 +128,17 @@ class Runs:
         author = NodeId(header.author)
         if (
             epoch is None
-            or header.cluster_id != epochs.cluster_id
             or author not in epochs.newest.numbers
             or self.known.convictions.of_author(author) is not None
         ):
             return None
         return epoch.numbers.get(author)
 
-    def _continues(self, header: Header, cord: Cord) -> bool:
-        run, branches = self._runs.get(cord), self.known.dag.cords.get(cord, ())
-        if run is not None:
-            newest = run.events[-1]
-            return header.prev == newest.id and header.seq == newest.header.seq + 1
-        if header.seq == 1:
-            return not branches
-        return (
-            len(branches) == 1
-            and branches[0].held_id == header.prev
-            and branches[0].held_seq == header.seq - 1
-        )
-
-    def _held(self, identity: EventId) -> _Ready | None:
-        meta = self.known.past.meta(identity)
-        return meta and _Ready(meta.branch.cord, meta.epoch, meta.hlc, meta.depth)
+    def _begun(self, cord: Cord) -> _Run | None:
+        """Only what has one branch is continued without more ado."""
+        branches = self.known.dag.cords.get(cord, ())
+        if len(branches) > 1:
+            return None
+        if not branches:
+            return _Run(0, None)
+        return _Run(branches[0].key.number, self.known.past.held(branches[0].held_id))

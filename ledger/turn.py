@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from quipu.ledger.effects import Durable, Effects, InputRefused, SendEarly, SendMessage, Spoken
+from quipu.ledger.effects import (
+    AskEarly,
+    Durable,
+    Effects,
+    InputRefused,
+    SendEarly,
+    SendMessage,
+    Spoken,
+)
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.inv import Inv
 from quipu.ledger.messages import Message, encode_message
@@ -41,6 +49,9 @@ class Turn:
     def send_early(self, peers: list[NodeId], message: Message) -> None:
         data = encode_message(message)
         self.spoken.extend(SendEarly(peer, data) for peer in peers)
+
+    def ask_early(self, peer: NodeId, message: Message) -> None:
+        self.spoken.append(AskEarly(peer, encode_message(message)))
 
     def refuse(self, peer: NodeId, refusal: Refused) -> None:
         self.spoken.append(InputRefused(peer, refusal.reason, refusal.detail))

@@ -35,6 +35,9 @@ class WaitingRoom:
     def __contains__(self, identity: EventId) -> bool:
         return identity in self._events
 
+    def has_children(self, identity: EventId) -> bool:
+        return identity in self._children
+
     def wanted(self) -> list[EventId]:
         """What is waited for and does not wait here itself."""
         return [identity for identity in self._children if identity not in self._events]

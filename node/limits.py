@@ -59,7 +59,6 @@ REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every findin
 CONSUMERS_MAX = 1_000  # named cursors, of 8 KiB at most: their list is one answer
 
 # --- open files ----------------------------------------------------------------------------------
-CONNECTIONS_WAITING_MAX = 4_096  # accepted and not read, as many as the API keeps
 SOCKET_PATH_BYTES_MAX = 107  # of a Unix socket: 108 in the kernel with the end mark
 OWN_FILES_MAX = 256  # the store, keys, logs, pipes of operations, idle OPS and admin connections
 

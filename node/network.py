@@ -67,6 +67,7 @@ class Network:
     _asked: bool = False
     _dialled: dict[NodeId, Endpoint] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
+    _timer_ms: int = 0  # when it comes, by the clock of the steps
     _looking: asyncio.TimerHandle | None = None
     _keeping: asyncio.Task[None] | None = None
     _to_keep: bytes | None = None
@@ -216,10 +217,18 @@ class Network:
         self._plan(self._peers.next_deadline(), now)
 
     def _plan(self, deadline_ms: int | None, now: Now) -> None:
-        self._disarm()
-        if deadline_ms is not None:
+        """A timer that is armed stays so where it comes early enough: deadlines mostly move on."""
+        if deadline_ms is None:
+            self._disarm()
+        elif self._timer is None or deadline_ms < self._timer_ms:
+            self._disarm()
+            self._timer_ms = deadline_ms
             wait_s = max(deadline_ms - now.monotonic_ms, 1) / MS_PER_S
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self._ask)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._look_up)
+
+    def _look_up(self) -> None:
+        self._timer = None
+        self._ask()
 
     def _disarm(self) -> None:
         if self._timer is not None:

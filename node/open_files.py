@@ -7,13 +7,8 @@ from quipu.node.settings import Settings
 
 
 def needed(settings: Settings) -> int:
-    """Connections that are read, and the node's own."""
+    """Connections that are read, and the node's own. Those that wait are in the kernel."""
     return settings.api.connections_max + limits.OWN_FILES_MAX
-
-
-def wanted(settings: Settings) -> int:
-    """With those that wait unread."""
-    return needed(settings) + limits.CONNECTIONS_WAITING_MAX
 
 
 def raise_to(count: int) -> int:

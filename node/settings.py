@@ -99,7 +99,10 @@ class ApiSettings:
     trusted_proxies: Networks = setting(
         Networks(), "addresses and networks of proxies whose X-Forwarded-For is believed"
     )
-    connections_max: int = setting(1_000, "connections read at one time; more wait unread", 1)
+    connections_max: int = setting(1_000, "connections at one time; more wait in the kernel", 1)
+    connections_per_s_max: int = setting(
+        500, "new connections taken in a second, after 64 at once; more wait in the kernel", 1
+    )
     connections_per_address_max: int = setting(
         256, "of one address; loopback and trusted proxies have no such limit", 1
     )

@@ -248,7 +248,7 @@ class Turns:
 
     def _commit_failed(self, effects: Effects, error: Exception) -> None:
         self.measures.commit_failures += 1
-        was_told = any(isinstance(effect, SendEarly) for effect in effects.spoken)
+        was_told = any(type(effect) is SendEarly for effect in effects.spoken)
         is_full = isinstance(error, stores.StoreFull)
         self.log.error("a commit failed; the core is rebuilt", error=repr(error))
         for effect in effects.spoken:

@@ -106,6 +106,8 @@ class Batch:
         prefix = keys.prefix_of(identity)
         value = self._txn.get(prefix, db=self._tables.ids)
         if value is not None:
+            if value[keys.SLOT_BYTES :] == identity[keys.PREFIX_BYTES :]:  # the only one, as ever
+                return value[: keys.SLOT_BYTES]
             for other, slot in records.index_rows(prefix, value):
                 if other == identity:
                     return keys.slot_key(slot)

@@ -187,17 +187,36 @@ class LmdbStore:
         found: list[Held] = []
         if first.seq > last or not keys.fits(first):
             return found
-        branch, start = first.branch, keys.slot_key(first)
-        end = keys.slot_keys_above(first._replace(seq=last))[0]
+        branch = first.branch
         with self._snapshot as txn:
-            for key, blob in records_from(txn, self._tables.events, start):
-                place = bytes(key)
-                if place >= end or bytes_max < 0:
+            for seq, blob in self._blobs(txn, first, last):
+                found.append(held_of(branch, seq, blob))
+                bytes_max -= len(blob)
+                if bytes_max < 0:
                     break
-                if place.endswith(start[-keys.NUMBER_BYTES :]):
-                    found.append(held_of(branch, keys.seq_of(place), blob))
-                    bytes_max -= len(blob)
         return found
+
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        found: list[EventMeta] = []
+        if first.seq > last or not keys.fits(first):
+            return found
+        with self._snapshot as txn:
+            for seq, blob in self._blobs(txn, first, last):
+                found.append(open_blob(first._replace(seq=seq), blob).meta())
+                if len(found) == count_max:
+                    break
+        return found
+
+    def _blobs(self, txn: ReadTxn, first: Slot, last: Seq) -> Iterator[tuple[Seq, memoryview]]:
+        """What one branch has of its own, in order."""
+        start, end = keys.slot_key(first), keys.slot_keys_above(first._replace(seq=last))[0]
+        number = start[-keys.NUMBER_BYTES :]
+        for key, blob in records_from(txn, self._tables.events, start):
+            place = bytes(key)
+            if place >= end:
+                break
+            if place.endswith(number):
+                yield keys.seq_of(place), blob
 
     def entry(self, identity: EventId, index: int) -> bytes | None:
         with self._snapshot as txn:

@@ -243,6 +243,16 @@ class MemoryStore:
             bytes_max -= size
         return found
 
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        tables = self._open()
+        found: list[EventMeta] = []
+        for number in range(first.seq, min(last, first.seq + count_max - 1) + 1):
+            identity = tables.slots.get(first._replace(seq=Seq(number)))
+            if identity is None:
+                break
+            found.append(tables.events[identity].meta)
+        return found
+
     def entry(self, identity: EventId, index: int) -> bytes | None:
         stored = self._open().events.get(identity)
         if stored is None:

@@ -203,6 +203,10 @@ class SmallLedger:
             for e in events
         ]
 
+    def metas_from(self, first: Slot, last: Seq, count_max: int) -> list[EventMeta]:
+        held = self.run(first, last, 0)
+        return [self.metas[one.id] for one in held[:count_max]]
+
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self.invs.get(signer_no, {}).get(number)
 

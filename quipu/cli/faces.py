@@ -80,6 +80,7 @@ def api_settings(settings: Settings) -> server.Settings:
         tls_key=api.tls_key,
         trusted_proxies=api.trusted_proxies,
         connections_max=api.connections_max,
+        connections_per_s_max=api.connections_per_s_max,
         connections_per_address_max=api.connections_per_address_max,
         in_flight_per_caller_max=api.in_flight_per_caller_max,
         body_bytes_max=api.body_bytes_max,

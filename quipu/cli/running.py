@@ -24,7 +24,7 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
     clock.set_wrong(os.environ.get(clock.VARIABLE, ""))
     sys.setswitchinterval(limits.GIL_SWITCH_S)
     log = open_log(settings.log)
-    allowed = open_files.raise_to(open_files.wanted(settings))
+    allowed = open_files.raise_to(open_files.needed(settings))
     if allowed < open_files.needed(settings):
         log.warning("few files may be open: see `ulimit -Hn`", allowed=allowed)
     bridge(log, settings.log)

@@ -28,6 +28,7 @@ from quipu.client.models import (
     entry_of,
     page_of,
 )
+from quipu.client.operating import AsyncOperator
 from quipu.client.pipe import Terms as PipeTerms
 from quipu.client.streaming import Ended, items_of
 from quipu.client.transport import ANSWER_S, Answer, Terms, Transport, pause
@@ -58,7 +59,7 @@ def reached(state: str, wanted: str) -> bool:
     return state == wanted or (wanted == "stored" and state == "read")
 
 
-class AsyncClient:
+class AsyncClient(AsyncOperator):
     """One ledger, reached through any of its nodes."""
 
     def __init__(

@@ -15,6 +15,7 @@ from quipu.client.asynchronous import QUERY_S, WAIT_S, AsyncClient, reached
 from quipu.client.consuming import TTL
 from quipu.client.ingest import Ingest, OnLoop
 from quipu.client.models import BatchAnswer, Consumer, Entry, Gap, Page, Status, Verdict
+from quipu.client.operating import Operator
 from quipu.client.pipe import Terms
 from quipu.client.transport import ANSWER_S
 
@@ -38,8 +39,10 @@ class Receipt:
         return reached(status.state, state)
 
 
-class Client:
+class Client(Operator):
     """One ledger, reached through any of its nodes."""
+
+    _client: AsyncClient
 
     def __init__(
         self,

@@ -8,18 +8,23 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import quipu
+from quipu.api.admin_table import ADMIN
 from quipu.api.problems import Problem as Refusal
 from quipu.api.server import Running, serve
 from quipu.api.settings import Settings
 from quipu.api.table import API
+from quipu.api.tokens import new_token
 from quipu.client import AsyncClient, Client, Entry, Gap
 from quipu.client import transport as transport_module
+from quipu.client.operating import AsyncOperator, Operator
 from quipu.node.service import OutcomeUnknown, Overloaded
+from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE, Talk, talking, until
 
@@ -39,7 +44,7 @@ async def connected(*urls: str) -> AsyncIterator[AsyncClient]:
 
 
 def test_every_operation_is_a_method_of_both() -> None:
-    for endpoint in API:
+    for endpoint in (*API, *ADMIN):
         if endpoint.path == "/":
             continue
         if endpoint.name == "ingest":  # a context manager: see test_ingest_client.py
@@ -61,6 +66,7 @@ def test_both_have_the_same_names_and_parameters() -> None:
         }
 
     assert shown(Client) == shown(AsyncClient)
+    assert shown(Operator) == shown(AsyncOperator)
 
 
 def test_client_needs_nothing_of_a_node() -> None:
@@ -342,3 +348,52 @@ def test_problem_has_words_of_its_own() -> None:
     from quipu.api.codes import Code
 
     assert str(Refusal(Code.NOT_FOUND, "gone")) == "not-found: gone"
+
+
+# --- admin verbs ----------------------------------------------------------------------------------
+async def test_an_operator_asks_the_first_node(tmp_path: Path) -> None:
+    root = new_token(tmp_path / "tokens.json", "root", ["admin"])
+    administration, drained = administration_in(tmp_path)
+    settings = replace(FREE, tokens_file=tmp_path / "tokens.json")
+    async with (
+        talking(settings, administration=administration) as api,
+        AsyncClient([api.running.url, NOWHERE], token=root) as client,
+    ):
+        assert [key["name"] for key in (await client.keys())["items"]] == [
+            "node",
+            "cluster",
+            "genesis",
+        ]
+        begun = await client.backup("monday")
+        await administration.operations.ended(administration.operations.list()[0])
+        assert (await client.operation(begun["id"]))["state"] == "done"
+        assert (tmp_path / "backups" / "monday").is_dir()
+        scrub = await client.scrub(signatures=True)
+        await administration.operations.ended(administration.operations.list()[0])
+        assert (await client.cancel(scrub["id"]))["state"] == "done"
+        shown = (await client.operations())["items"]
+        assert [one["id"] for one in shown] == [scrub["id"], begun["id"]]
+        with pytest.raises(quipu.NotFound):
+            await client.operation("0" * 16)
+        with pytest.raises(quipu.NotFound):
+            await client.report()
+        await client.publish_report({"findings": []})
+        assert await client.report() == {"findings": []}
+        with pytest.raises(quipu.Rejected):
+            await client.backup("../elsewhere")
+        assert (await client.drain())["draining"] is True
+        assert drained.count == 1
+
+
+async def test_admin_verbs_need_the_scope(tmp_path: Path) -> None:
+    app = new_token(tmp_path / "tokens.json", "app", ["cluster:read"])
+    administration, _ = administration_in(tmp_path)
+    settings = replace(FREE, tokens_file=tmp_path / "tokens.json")
+    async with talking(settings, administration=administration) as api:
+        with pytest.raises(quipu.Unauthorized):
+            await asyncio.to_thread(_keys, api.running.url, app)
+
+
+def _keys(url: str, token: str) -> object:
+    with Client(url, token=token) as client:
+        return client.keys()

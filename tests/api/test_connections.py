@@ -7,12 +7,14 @@ import resource
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
+from quipu.api.accepting import Pace
+from quipu.api.connections import Connection
 from quipu.api.server import serve
 from quipu.api.settings import Settings
 from tests.api.one_node import OneNode
@@ -75,13 +77,13 @@ async def test_connection_above_the_number_waits_unread(monkeypatch: pytest.Monk
             await head_of(one)
             await head_of(two)
             async with line(api, GET_NODE) as (three, _):
-                await until(lambda: counters.connections_waiting == 1)
+                await until(lambda: counters.waiting() == 1)
                 asked = asyncio.create_task(head_of(three))
                 assert (await api.ops("/livez")).status == 200  # another listener, other turns
                 assert not asked.done()
                 assert counters.requests["node", 200] == 2
                 asked.cancel()
-        await until(lambda: counters.connections + counters.connections_waiting == 0)
+        await until(lambda: counters.connections + counters.waiting() == 0)
 
 
 async def test_waiting_connection_is_read_when_one_leaves() -> None:
@@ -90,7 +92,7 @@ async def test_waiting_connection_is_read_when_one_leaves() -> None:
         async with line(api, GET_NODE) as (one, leaving):
             await head_of(one)
             async with line(api, GET_NODE) as (two, _):
-                await until(lambda: counters.connections_waiting == 1)
+                await until(lambda: counters.waiting() == 1)
                 leaving.close()
                 assert b" 200 " in await head_of(two)
 
@@ -220,10 +222,15 @@ async def test_wrong_certificate_stops_the_start(tmp_path: Path) -> None:
         await serve(OneNode(), Settings(port=0, tls_certificate=path))
 
 
-def _opened(api: Talk, count: int) -> list[socket.socket]:
-    """By the kernel alone: nobody has accepted them when this returns."""
+@contextmanager
+def opened_by(api: Talk, count: int, address: str = "127.0.0.1") -> Iterator[list[socket.socket]]:
+    """By the kernel alone: nobody has accepted them when this begins."""
     host, port = api.running.url.removeprefix("http://").split(":")
-    return [socket.create_connection((host, int(port))) for _ in range(count)]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((host, int(port)), 5, (address, 0)))
+            for _ in range(count)
+        ]
 
 
 async def test_connections_are_taken_a_few_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,11 +242,33 @@ async def test_connections_are_taken_a_few_in_each_turn(monkeypatch: pytest.Monk
             steps.append(counters.connections)
             return counters.connections == 40
 
-        opened = _opened(api, 40)
-        await until(all_are_in)
-        assert max(after - before for before, after in itertools.pairwise(steps)) <= 2
-        for one in opened:
-            one.close()
+        with opened_by(api, 40):
+            await until(all_are_in)
+            assert max(after - before for before, after in itertools.pairwise(steps)) <= 2
+
+
+async def test_connections_are_taken_no_faster_than_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quipu.api.limits.ACCEPTS_BURST", 8.0)
+    async with talking(Settings(port=0, ops_port=0, connections_per_s_max=1e-3)) as api:
+        counters = api.running.face.counters
+        with opened_by(api, 40):
+            await until(lambda: counters.connections == 8)
+            assert counters.waiting() == 32
+            assert (await api.ops("/livez")).status == 200  # many turns of the loop
+            assert (counters.connections, counters.waiting()) == (8, 32)
+
+
+def test_a_pace_allows_a_burst_and_then_so_many_a_second() -> None:
+    pace, taken, now_s = Pace(per_s=100.0, burst=10.0), 0, 1e6
+    ends_s = now_s + 5
+    while now_s < ends_s:
+        wait_s = pace.wait_s(now_s)
+        if wait_s:
+            now_s += wait_s
+        else:
+            pace.spend(1.0)
+            taken += 1
+    assert 505 <= taken <= 515
 
 
 async def test_no_more_files_is_no_end(
@@ -247,33 +276,137 @@ async def test_no_more_files_is_no_end(
 ) -> None:
     monkeypatch.setattr("quipu.api.limits.ACCEPT_PAUSE_S", 0.01)
     async with talking() as api:
-        opened = _opened(api, 2)
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (opened[0].fileno(), hard))
-        try:
-            await until(lambda: "no connection can be accepted" in caplog.text)
-            assert api.running.face.counters.connections == 0
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        await until(lambda: api.running.face.counters.connections == 2)
-        for one in opened:
-            one.close()
-
-
-async def test_a_huge_body_is_refused_and_left_unread() -> None:
-    async with talking() as api:
-        (huge,) = _opened(api, 1)
-        head = f"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: {1 << 40}\r\n\r\n"
-        huge.sendall(head.encode())
-        huge.setblocking(False)
-        loop = asyncio.get_running_loop()
-        assert b" 413 " in await loop.sock_recv(huge, 65_536)
-        sent, piece, silent_s = 0, bytes(1 << 20), loop.time()
-        while loop.time() - silent_s < 0.2:  # nothing was taken for so long
+        with opened_by(api, 2) as opened:
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (opened[0].fileno(), hard))
             try:
-                sent += huge.send(piece)
-                silent_s = loop.time()
-            except BlockingIOError:
-                await asyncio.sleep(0)
-            assert sent < 64 << 20
-        huge.close()
+                await until(lambda: "no connection can be accepted" in caplog.text)
+                assert api.running.face.counters.connections == 0
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            await until(lambda: api.running.face.counters.connections == 2)
+
+
+async def test_a_flood_of_connections_leaves_room_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There are never more than there are places, the silent ones leave first, and somebody whose
+    connection came after all of them is answered."""
+    monkeypatch.setattr("quipu.api.limits.IDLE_S", 0.02)
+    monkeypatch.setattr("quipu.api.limits.IDLE_LOOK_S", 0.01)
+    async with talking(Settings(port=0, ops_port=0, connections_max=20)) as api:
+        counters, most = api.running.face.counters, 0
+        async with line(api, GET_NODE) as (admitted, _):
+            assert b" 200 " in await head_of(admitted)
+            with opened_by(api, 200):
+                async with line(api, GET_NODE) as (late, _):
+                    answer = asyncio.create_task(head_of(late))
+                    while not answer.done():
+                        most = max(most, counters.connections)
+                        await asyncio.sleep(0)
+                    assert b" 200 " in answer.result()
+        assert most == 20
+
+
+async def test_the_share_of_one_address_leaves_the_others_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever has used up its share is refused before anything is made for it."""
+    monkeypatch.setattr("quipu.api.connections.is_loopback", lambda host: host == "127.0.0.1")
+    settings = Settings(port=0, ops_port=0, connections_max=8, connections_per_address_max=3)
+    async with talking(settings) as api:
+        counters = api.running.face.counters
+        with opened_by(api, 40, "127.0.0.2"):
+            async with line(api, GET_NODE) as (other, _):
+                assert b" 200 " in await head_of(other)
+                assert counters.connections == 4
+                assert counters.connections_refused == 37
+
+
+async def test_a_connection_that_went_away_while_it_waited_is_not_opened() -> None:
+    async with talking(Settings(port=0, ops_port=0, connections_max=1)) as api:
+        counters = api.running.face.counters
+        async with line(api, GET_NODE) as (one, _):
+            await head_of(one)
+            with opened_by(api, 5):
+                await until(lambda: counters.waiting() == 5)
+        await until(lambda: counters.waiting() == 0)
+        async with line(api, GET_NODE) as (two, _):
+            assert b" 200 " in await head_of(two)
+            assert counters.connections == 1
+
+
+async def test_a_handshake_takes_a_place_and_has_a_deadline(tmp_path: Path) -> None:
+    files = certificate(tmp_path, "n1")
+    settings = Settings(
+        port=0, ops_port=0, tls_certificate=files[0], tls_key=files[1], first_header_s=0.1
+    )
+    running = await serve(OneNode(), settings)
+    try:
+        host, port = running.url.removeprefix("https://").split(":")
+        with socket.create_connection((host, int(port))):
+            await until(lambda: running.face.counters.connections == 1)
+            await until(lambda: running.face.counters.connections == 0)
+    finally:
+        await running.stop(0)
+
+
+def huge_request(size: int) -> bytes:
+    return f"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("with_its_header", [0, 1 << 20])
+async def test_a_huge_body_is_refused_and_left_unread(with_its_header: int) -> None:
+    async with talking() as api:
+        with opened_by(api, 1) as (huge,):
+            huge.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(huge, huge_request(1 << 40) + bytes(with_its_header))
+            assert b" 413 " in await loop.sock_recv(huge, 65_536)
+            sent, silent_s = 0, loop.time()
+            while loop.time() - silent_s < 0.2:  # nothing was taken for so long
+                try:
+                    sent += huge.send(bytes(1 << 20))
+                    silent_s = loop.time()
+                except BlockingIOError:
+                    await asyncio.sleep(0)
+                assert sent < 16 << 20  # as much as the kernel keeps
+
+
+async def test_of_a_refused_body_a_piece_is_read_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that one who sends all of it before it looks for an answer comes to see it."""
+    pieces: list[int] = []
+    received = Connection.data_received
+
+    def noted(self: Connection, data: bytes) -> None:
+        pieces.append(len(data))
+        received(self, data)
+
+    monkeypatch.setattr(Connection, "data_received", noted)
+    monkeypatch.setattr("quipu.api.limits.DRAIN_STEP_S", 0.002)
+    async with talking() as api:
+        with opened_by(api, 1) as (large,):
+            large.setblocking(False)
+            loop, size = asyncio.get_running_loop(), 8 << 20
+            begun_s = loop.time()
+            await asyncio.wait_for(loop.sock_sendall(large, huge_request(size) + bytes(size)), 5)
+            assert b" 413 " in await loop.sock_recv(large, 65_536)
+            assert await loop.sock_recv(large, 65_536) == b""
+            lasted_s = loop.time() - begun_s
+    drained = [piece for piece in pieces[4:] if piece]  # the first came before the answer
+    assert sum(pieces) == len(huge_request(size)) + size
+    assert len(drained) * 0.002 <= lasted_s
+
+
+async def test_a_body_by_the_byte_wakes_nobody_before_it_is_whole() -> None:
+    async with talking() as api:
+        body = b'{"data": 7}'
+        head = f"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        async with line(api, head.encode()) as (reader, writer):
+            await until(lambda: api.running.face.under_way == 1)
+            for byte in body:
+                writer.write(bytes([byte]))
+                await writer.drain()
+            assert b" 201 " in await head_of(reader)

@@ -59,6 +59,12 @@ def post_to_read(query: str = "?wait=read") -> bytes:
     return post().replace(b"/v1/entries ", b"/v1/entries" + query.encode() + b" ")
 
 
+def batch(body: bytes, query: str = "", headers: str = JSON) -> bytes:
+    return post(body, headers).replace(
+        b"/v1/entries ", b"/v1/entries:batch" + query.encode() + b" "
+    )
+
+
 def get(path: str, headers: str = "") -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: n1\r\n{headers}\r\n".encode()
 
@@ -125,6 +131,60 @@ async def test_both_ways_answer_alike(request_bytes: bytes, ran: list[str]) -> N
         long = await asked.ask_the_long_way(request_bytes)
         assert len(ran) == 1
         assert alike(short) == alike(long)
+
+
+BATCHES = {
+    "plain": batch(b'[{"data":1},{"data":"x","stream":"orders"}]'),
+    "waits for Read": batch(b'[{"data":1},{"data":2}]', "?wait=read"),
+    "not plain": batch(b'[{"data":1,"idempotency_key":"once"},{"data":2}]'),
+    "one is wrong": batch(b'[{"data":1},{"data":1,"stream":"NO"}]', "?wait=read"),
+    "none": batch(b"[]"),
+    "malformed": batch(b'[{"data":'),
+    "answered in msgpack": batch(b'[{"data":1}]', headers=JSON + "Accept: application/msgpack\r\n"),
+    "encoded": batch(b"[]", headers=JSON + "Content-Encoding: gzip\r\n"),
+    "a key for all": batch(b'[{"data":1}]', headers=JSON + "Idempotency-Key: k\r\n"),
+}
+
+
+@pytest.mark.parametrize("request_bytes", BATCHES.values(), ids=BATCHES)
+async def test_batches_are_answered_alike_on_both_ways(
+    request_bytes: bytes, ran: list[str]
+) -> None:
+    def nameless(answer: tuple[int, dict[str, str], Any]) -> tuple[int, dict[str, str], Any]:
+        for result in answer[2].get("results", ()):
+            result.pop("id", None)
+            result.get("problem", {}).pop("request_id", None)
+        return answer
+
+    long_way = request_bytes.replace(b" HTTP/1.1", b"&timeout=30s HTTP/1.1", 1)
+    if b"?" not in request_bytes.split(b"\r\n", 1)[0]:
+        long_way = long_way.replace(b"&timeout", b"?timeout", 1)
+    async with talking() as api, line(api) as asked:
+        short = nameless(alike(await asked.ask(request_bytes)))
+        assert ran == ["submit_batch"]
+        async with talking() as other, line(other) as slowly:
+            long = nameless(alike(await slowly.ask(long_way)))
+        assert ran == ["submit_batch"]
+        assert short == long
+        assert api.running.face.under_way == 0
+        assert api.running.face.pressure.total == 0
+
+
+async def test_lines_go_the_long_way(ran: list[str]) -> None:
+    async with talking() as api, line(api) as asked:
+        lines = "Content-Type: application/x-ndjson\r\n"
+        asked.write(batch(b'{"data":1}\n{"data":2}\n', headers=lines))
+        assert b" 200 " in await asked.reader.readuntil(b"\r\n\r\n")
+        assert ran == []
+
+
+async def test_a_batch_too_many_is_refused_and_its_caller_rests(ran: list[str]) -> None:
+    async with talking() as api, line(api) as asked:
+        api.running.face.pressure.in_flight_max = 0
+        status, headers, body = await asked.ask(batch(b'[{"data":1}]'))
+        assert (status, json.loads(body)["code"]) == (503, "node-full")
+        assert headers["retry-after"] == "1"
+        assert ran == ["submit_batch"]
 
 
 async def test_who_waits_for_read_is_answered_alike(ran: list[str]) -> None:

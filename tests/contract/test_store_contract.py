@@ -16,7 +16,8 @@ from quipu.ledger.effects import (
 )
 from quipu.ledger.event import event_id
 from quipu.ledger.evidence import check_proof, prove_author
-from quipu.ledger.history import SignerRecord
+from quipu.ledger.history import Held, SignerRecord
+from quipu.ledger.messages import bytes_of
 from quipu.ledger.signing import verify
 from quipu.ledger.words import EpochNo, EventId, InvNumber, Journal, NodeNo, Seq
 from quipu.storage import keys
@@ -201,6 +202,28 @@ def test_child_stored_before_its_parent_has_no_edge(store: Store, cluster: MadeC
     store.commit([side])
     store.commit([root])
     assert store.children(root.event.id) == []
+
+
+def test_a_branch_is_read_in_parts(store: Store, cluster: MadeCluster) -> None:
+    line = [cluster.write(1) for _ in range(5)]
+    fork = cluster.fork(line[1].meta, 1, 1, "fork")
+    other = cluster.write(1, journal=2)
+    store.commit([*line, fork, other])
+    held = [
+        Held(e.meta.branch, e.meta.seq, e.event.id, e.meta.hlc, e.event.size, bytes_of(e.event))
+        for e in line
+    ]
+    assert store.run(slot(1, 1), Seq(9), 1 << 20) == held
+    assert store.run(slot(1, 2), Seq(4), 1 << 20) == held[1:4]
+    assert store.run(slot(1, 2), Seq(4), 0) == held[1:2]
+    assert store.run(slot(1, 5), Seq(4), 1 << 20) == []
+    assert store.run(slot(1, 6), Seq(9), 1 << 20) == []
+    assert [one.id for one in store.run(slot(1, 3, branch=1), Seq(9), 0)] == [fork.event.id]
+    metas = [e.meta for e in line]
+    assert store.metas_from(slot(1, 1), Seq(9), 10) == metas
+    assert store.metas_from(slot(1, 2), Seq(9), 2) == metas[1:3]
+    assert store.metas_from(slot(1, 3), Seq(2), 9) == []
+    assert store.metas_from(slot(1, 3, branch=1), Seq(9), 9) == [fork.meta]
 
 
 def test_branch_has_only_its_own_events(store: Store, cluster: MadeCluster) -> None:

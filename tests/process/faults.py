@@ -26,6 +26,7 @@ LOSSY = Weather(jitter_s=0.02, loss=0.3)
 NARROW = Weather(bytes_per_s=50_000.0)
 SHORT_S = (1.0, 4.0)
 LONG_S = (1.0, 30.0)
+MINUTE_S = 60.0
 
 
 class Outcome(NamedTuple):
@@ -50,7 +51,7 @@ class Faults:
         apps = Apps(world.net, world.numbers)
         begun_s = time.monotonic()
         try:
-            FAULTS[name](self)
+            (FAULTS | ONLY_FOR_LONG)[name](self)
         finally:
             world.chaos.clear()
             ended_s = time.monotonic()
@@ -209,6 +210,15 @@ FAULTS: dict[str, Callable[[Faults], None]] = {
 }
 
 
+def a_minute_apart(faults: Faults) -> None:
+    """Each side has held the other for dead for half of it: dialling never ends."""
+    with parted(faults.world, *faults.halves()):
+        lasts(MINUTE_S)
+
+
+ONLY_FOR_LONG = {a_minute_apart.__name__: a_minute_apart}
+
+
 # --- for tests of one fault -----------------------------------------------------------------------
 @contextmanager
 def parted(world: Shaken, *groups: list[int]) -> Iterator[float]:
@@ -241,7 +251,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--longest", type=float, default=LONG_S[1], help="seconds of a fault")
     parser.add_argument("--nodes", type=int, default=3)
-    parser.add_argument("--faults", nargs="+", choices=tuple(FAULTS), default=tuple(FAULTS))
+    known = (*FAULTS, *ONLY_FOR_LONG)
+    parser.add_argument("--faults", nargs="+", choices=known, default=known)
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)
     end_s = time.monotonic() + chosen.minutes * 60

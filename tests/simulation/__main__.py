@@ -10,25 +10,27 @@ from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation import ablation, cost, figures
 from tests.simulation.demo import run_demo
-from tests.simulation.runs import Result, run_scenario, run_seed
-from tests.simulation.scenario import generate
+from tests.simulation.runs import Result, run_peered, run_scenario, run_seed
+from tests.simulation.scenario import generate, generate_peered
 
 TRACE_LINES = 60
 FAILURES_SHOWN = 10
 
 
-def run_seeds(seeds: range, jobs: int) -> Iterator[Result]:
+def run_seeds(seeds: range, jobs: int, peered: bool) -> Iterator[Result]:
+    run = run_peered if peered else run_seed
     if jobs == 1:
-        yield from map(run_seed, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(run_seed, seeds, chunksize=4)
+        yield from pool.map(run, seeds, chunksize=4)
 
 
 def failure_text(result: Result) -> str:
+    flags = " PEERS=1" if result.describe.startswith("peered") else ""
     return (
         f"seed {result.seed}: {result.violation}\n  {result.describe}\n"
-        f"  again: make replay SEED={result.seed}"
+        f"  again: make replay SEED={result.seed}{flags}"
     )
 
 
@@ -36,7 +38,8 @@ def command_run(options: argparse.Namespace) -> int:
     started = time.monotonic()
     failed: list[Result] = []
     done = cpu_s = steps = worst_ms = 0.0
-    for result in run_seeds(range(options.start, options.start + options.seeds), options.jobs):
+    seeds = range(options.start, options.start + options.seeds)
+    for result in run_seeds(seeds, options.jobs, options.peers):
         done += 1
         cpu_s += result.cpu_s
         steps += result.steps
@@ -58,7 +61,8 @@ def command_run(options: argparse.Namespace) -> int:
 
 def command_replay(options: argparse.Namespace) -> int:
     lines: list[str] = []
-    scenario = generate(options.seed, options.only)
+    peered = options.peers
+    scenario = generate_peered(options.seed) if peered else generate(options.seed, options.only)
     result = run_scenario(scenario, transcript=lines)
     shown = lines if options.trace else lines[-TRACE_LINES:]
     print("\n".join(shown))
@@ -112,11 +116,13 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--seeds", type=int, default=300)
     run.add_argument("--from", type=int, default=1, dest="start")
     run.add_argument("--jobs", type=int, default=2)
+    run.add_argument("--peers", action="store_true", help="worlds with peer machines")
     run.set_defaults(command=command_run)
     replay = commands.add_parser("replay", help="one seed again, with its last steps")
     replay.add_argument("seed", type=int)
     replay.add_argument("--trace", action="store_true", help="all that the transcript holds")
     replay.add_argument("--only", default="", help="one kind of trouble")
+    replay.add_argument("--peers", action="store_true", help="a world with peer machines")
     replay.set_defaults(command=command_replay)
     digest = commands.add_parser("digest", help="the digest of one seed")
     digest.add_argument("seed", type=int)

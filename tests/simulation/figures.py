@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.simulation import ablation, cost, peers_figures, violation
 from tests.simulation.liars import LIARS
-from tests.simulation.runs import run_seed
+from tests.simulation.runs import Result, run_peered, run_seed
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 
@@ -36,17 +37,17 @@ def ablation_rows(jobs: int) -> list[str]:
     ]
 
 
-def seed_lines(seeds: int) -> list[str]:
+def seed_lines(seeds: int, run: Callable[[int], Result], what: str) -> list[str]:
     started, worst_ms, steps, failed = time.process_time(), 0, 0, 0
     for seed in range(1, seeds + 1):
-        result = run_seed(seed)
+        result = run(seed)
         worst_ms = max(worst_ms, result.converged_ms)
         steps += result.steps
         failed += result.broken is not None
     cpu_s = (time.process_time() - started) / seeds
     return [
         (
-            f"{seeds} seeds: {failed} failed, {steps // seeds} steps, {cpu_s:.2f} s of CPU each; "
+            f"{seeds} {what}: {failed} failed, {steps // seeds} steps, {cpu_s:.2f} s of CPU each; "
             f"the slowest was equal everywhere {worst_ms / 1000:.1f} s after healing."
         )
     ]
@@ -62,7 +63,11 @@ def write(jobs: int, seeds: int) -> int:
         "core's decisions. `make sim SEEDS=1000` runs seeds, `make replay SEED=n` runs one again.",
         "",
         "## Seeds",
-        *seed_lines(seeds),
+        *seed_lines(seeds, run_seed, "seeds"),
+        "",
+        "Messages of the cores go from one to the other there. With `PEERS=1` they travel through",
+        "real peer machines, their HELLOs, frames and queries, in some worlds by multicast:",
+        *seed_lines(seeds // 3, run_peered, "seeds through peer machines"),
         "",
         "## What must hold",
         *property_rows(),

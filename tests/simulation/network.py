@@ -64,6 +64,7 @@ class Network:
         self._deliver = deliver
         self._links: dict[tuple[int, int], Link] = {}
         self.weather = FAIR
+        self.ordered = False  # whatever the weather
         self.traffic = Traffic()
         self.by_sender: dict[int, Traffic] = {}
 
@@ -112,7 +113,7 @@ class Network:
         )
         if weather.spike and rng.random() < weather.spike:
             arrival_us += int(rng.random() * weather.spike_us)
-        if weather.ordered:
+        if weather.ordered or self.ordered:
             arrival_us = max(arrival_us, link.last_us)
         link.last_us = arrival_us
         self._scheduler.at(arrival_us, self._arrive, sender, receiver, data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 from quipu.ledger.words import NodeId, NodeNo
@@ -233,7 +233,8 @@ class Casts:
         self.datagrams += 1
         for node in self._world.nodes:
             copies = 1 + (self._rng.random() < self.duplicate)
-            if not node.has_multicast or node.index in self.deaf:
+            is_open = self._world.network.is_open(sender.index, node.index)
+            if not node.has_multicast or node.index in self.deaf or not is_open:
                 continue
             if self._rng.random() < self.loss:
                 continue
@@ -246,17 +247,25 @@ class PeersWorld:
     """The first `member_count` nodes are the roster, the others observers."""
 
     def __init__(
-        self, seed: int, member_count: int, observer_count: int = 0, weather: Weather = FAIR
+        self,
+        seed: int,
+        member_count: int,
+        observer_count: int = 0,
+        weather: Weather = FAIR,
+        *,
+        kind: type[SimPeer] = SimPeer,
+        scheduler: Scheduler | None = None,
     ) -> None:
         self.seed = seed
-        self.weather = replace(weather, ordered=True)
-        self.scheduler = Scheduler()
+        self.weather = weather
+        self.scheduler = scheduler or Scheduler()
         self.verify = SharedVerifier()
         names = [f"n{number}" for number in range(1, member_count + observer_count + 1)]
         self.members = tuple(key_pair(name).node_id for name in names[:member_count])
-        self.nodes = [SimPeer(self, index, name) for index, name in enumerate(names)]
+        self.nodes = [kind(self, index, name) for index, name in enumerate(names)]
         self.network = Network(self.scheduler, random.Random(f"{seed}/network"), self._deliver)
         self.network.weather = self.weather
+        self.network.ordered = True  # as TCP is
         self.casts = Casts(self)
         self.frames = 0
         self.tapped: list[ins.FrameReceived] = []  # what somebody on the wire has recorded

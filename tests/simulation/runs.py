@@ -10,7 +10,8 @@ from tests.simulation.clock import US_PER_MS
 from tests.simulation.convergence import Convergence, quiet, transfer_us
 from tests.simulation.keys import key_pair
 from tests.simulation.node import SimNode
-from tests.simulation.scenario import REPLACE, Scenario, generate
+from tests.simulation.peered import PeeredWorld
+from tests.simulation.scenario import REPLACE, Scenario, generate, generate_peered
 from tests.simulation.transcript import Transcript
 from tests.simulation.violation import Property, Violation
 from tests.simulation.workload import Submission
@@ -39,14 +40,15 @@ class Result:
 class Run:
     def __init__(self, scenario: Scenario, safeguards: Safeguards = ALL) -> None:
         self.scenario = scenario
-        self.world = World(scenario.seed, scenario.n, scenario.policy, safeguards)
+        kind = PeeredWorld if scenario.peered else World
+        self.world = kind(scenario.seed, scenario.n, scenario.policy, safeguards)
         self.converged_ms = 0
         self.strict_losses = scenario.losses <= scenario.spare
         self._build()
 
     def _build(self) -> None:
         scenario, world = self.scenario, self.world
-        kinds: list[type[SimNode]] = [SimNode] * scenario.honest
+        kinds: list[type[SimNode]] = [world.kind] * scenario.honest
         world.add_founders([*kinds, *scenario.liars])
         liars = [liar.__name__ for liar in scenario.liars]
         # One liar cannot move the lower median; its clock in the mouth of a second one can.
@@ -136,6 +138,8 @@ class Run:
             raise Violation(broken, detail + more, world.scheduler.now_us)
         self.converged_ms = (world.scheduler.now_us - healed_us) // US_PER_MS
         judge.final()
+        if isinstance(world, PeeredWorld):
+            world.ask_all()
         quiet(world)
         found = judge.differences()  # and so it stays
         if found:
@@ -172,3 +176,7 @@ def run_scenario(
 
 def run_seed(seed: int) -> Result:
     return run_scenario(generate(seed))
+
+
+def run_peered(seed: int) -> Result:
+    return run_scenario(generate_peered(seed))

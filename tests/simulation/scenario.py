@@ -36,6 +36,7 @@ class Scenario:
     faults_ms: int = FAULTS_MS
     losses: int = 0  # disks lost
     written: list[tuple[int, int, int]] = field(default_factory=list)  # at ms, author, reader
+    peered: bool = False  # messages travel through peer machines
     soon_ms: int = 0  # what is in `written` is Read at its reader after this
 
     @property
@@ -60,7 +61,8 @@ class Scenario:
         liars = ", ".join(liar.__name__ for liar in self.liars) or "none"
         kinds = sorted({type(fault).__name__ for _, fault in self.faults})
         return (
-            f"n={self.n} {self.policy}; liars: {liars}; faults: {', '.join(kinds) or 'none'}; "
+            f"{'peered: ' if self.peered else ''}n={self.n} {self.policy}; liars: {liars}; "
+            f"faults: {', '.join(kinds) or 'none'}; "
             f"changes: {[what for _, what, _ in self.changes]}"
         )
 
@@ -76,6 +78,22 @@ def generate(seed: int, only: str = "") -> Scenario:
     for kind, shape in KINDS.items():
         if kind in kinds:
             shape(scenario, rng)
+    scenario.faults.sort(key=lambda item: item[0])
+    return scenario
+
+
+def generate_peered(seed: int) -> Scenario:
+    """Networks and restarts; disks that are lost, clocks and liars have worlds of their own."""
+    scenario = generate(seed, "network")
+    rng = random.Random(f"{seed}/peered")
+    scenario.peered, scenario.n = True, max(scenario.n, 2)
+    scenario.clocks = []
+    for _ in range(rng.randint(0, 5)):
+        point = rng.choice(tuple(CrashPoint))
+        crash = f.Crash(rng.randrange(scenario.n), point, rng.randint(50, 5_000))
+        scenario.faults.append((_when(scenario, rng), crash))
+    if rng.random() < 0.3:
+        scenario.faults.append((_when(scenario, rng), f.CrashAll(rng.randint(100, 3_000))))
     scenario.faults.sort(key=lambda item: item[0])
     return scenario
 

@@ -30,6 +30,8 @@ REROUTE_MS = 3_000  # two places that share a key take turns as the one that ans
 
 
 class World:
+    kind: type[SimNode] = SimNode  # of an honest node
+
     def __init__(
         self, seed: int | str, n: int, policy: str = "majority", safeguards: Safeguards = ALL
     ) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from quipu.ledger import limits
 from quipu.ledger.dag import Dag
 from quipu.ledger.event import EventMeta, SignedEvent, meta_of
 from quipu.ledger.history import BranchRecord
@@ -359,6 +360,36 @@ def test_five_thousand_generations_become_read_at_once() -> None:
     assert drawing.settle() == []
     drawing.say(1, last[1])
     assert drawing.settle() == [event.id for event in events]
+
+
+def test_so_many_become_read_in_a_turn_and_the_next_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "READ_PER_TURN_MAX", 4)
+    drawing = Drawing()
+    first, second = drawing.chain(1, 6), drawing.chain(2, 3)
+    above = drawing.hold(drawing.write(3, parents=(first[-1],)))
+    for signer in (1, 2, 3):
+        for tip in (first[-1], second[-1], above):
+            drawing.say(signer, tip)
+    assert drawing.settle() == [event.id for event in first[:4]]
+    assert not drawing.dag.is_settled
+    found = drawing.settle()
+    while not drawing.dag.is_settled:
+        found += drawing.settle()
+    assert sorted(found) == sorted(e.id for e in (*first[4:], *second, above))
+    assert found.index(above.id) > found.index(first[-1].id)
+    assert sorted(drawing.dag.leaves) == sorted((second[-1].id, above.id))
+
+
+def test_what_waits_for_a_parent_asks_for_no_turn() -> None:
+    drawing = Drawing()
+    below = drawing.hold(drawing.write(2))
+    above = drawing.hold(drawing.write(1, parents=(below,)))
+    for signer in (1, 2):
+        drawing.say(signer, above)
+    assert drawing.settle() == []
+    assert drawing.dag.is_settled
 
 
 def test_each_branch_is_read_by_its_own_certificate() -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from quipu.ledger import limits
+from quipu.ledger.effects import AskEarly, StoreEvent
 from quipu.ledger.event import SignedEvent, has_valid_signature
-from quipu.ledger.messages import Answer, GetData, RangeWant
+from quipu.ledger.messages import Answer, GetData, RangeWant, bytes_of, decode_message
 from quipu.ledger.refusals import Reason
 from quipu.ledger.signing import verify
 from tests.conformance.hand import Hand, alone_with
@@ -107,6 +108,47 @@ def test_a_second_branch_is_spared_nothing() -> None:
     n3.confirm("n1", other, tip)
     bring(n3, *junk([other]), tip)
     assert not n1.holds(other.id)
+
+
+# --- what is held without being judged again --------------------------------------------------
+def test_what_waited_for_a_range_is_held_once_and_in_its_place() -> None:
+    table, n1, (n2, n3) = alone_with(2)
+    line = n2.chain(6)
+    side = n3.event("side", parents=[line[2]])
+    n2.push("n1", line[4])
+    n3.push("n1", side)
+    table.run(0)
+    turns = len(n1.turns)
+    bring(n2, *junk(line[:5]), line[5])
+    stored = [e.event.id for t in n1.turns[turns:] for e in t.durable if isinstance(e, StoreEvent)]
+    assert sorted(stored) == sorted(event.id for event in (*line, side))
+    assert [i for i in stored if i != side.id] == [event.id for event in line]
+    assert stored.index(side.id) > stored.index(line[2].id)
+
+
+def test_an_event_that_comes_twice_in_an_answer_is_held_once() -> None:
+    _, n1, (n2, _) = alone_with(2)
+    line = n2.chain(3)
+    bring(n2, line[0], line[0], *line[1:], line[1], line[2])
+    stored = [e.event.id for t in n1.turns for e in t.durable if isinstance(e, StoreEvent)]
+    assert stored == [event.id for event in line]
+
+
+def test_the_next_range_is_asked_for_before_this_one_is_durable() -> None:
+    table, n1, (n2, _) = alone_with(2)
+    line = n2.chain(6)
+    n2.sync("n1", line[-1])
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    request = n2.requests()[-1]
+    held = [bytes_of(event) for event in line[:3]]
+    n2.say("n1", Answer(request.request_id, [], held, [], True))
+    turns = len(n1.turns)
+    table.run(0)
+    (turn,) = [t for t in n1.turns[turns:] if t.durable]
+    (early,) = [e for e in turn.spoken if isinstance(e, AskEarly)]
+    asked = decode_message(early.data)
+    assert isinstance(asked, GetData)
+    assert asked.ranges[0].anchors[0] == (3, line[2].id[:16])
 
 
 # --- what was wrong ---------------------------------------------------------------------------

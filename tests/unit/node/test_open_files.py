@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from quipu.node.open_files import wanted
+from quipu.node.open_files import needed
 from quipu.node.settings import ApiSettings, Settings
 
 PROGRAM = """
@@ -33,4 +33,4 @@ def test_it_is_raised_as_far_as_it_may_be(soft: int, hard: int, count: int, answ
 
 def test_more_connections_want_more_files() -> None:
     few, many = (Settings(api=ApiSettings(connections_max=n)) for n in (10, 1_010))
-    assert wanted(many) - wanted(few) == 1_000
+    assert needed(many) - needed(few) == 1_000

@@ -6,7 +6,10 @@ from zlib import crc32
 import pytest
 
 from quipu.ledger.event import event_id
-from quipu.storage.event_blob import encode_blob, open_blob
+from quipu.ledger.history import Held
+from quipu.ledger.messages import bytes_of
+from quipu.ledger.words import Seq
+from quipu.storage.event_blob import encode_blob, held_of, open_blob
 from quipu.storage.store import StoreCorrupt
 from tests.made_events import MadeCluster, entry_of, slot
 
@@ -68,3 +71,35 @@ def test_wrong_leaf_hashes_from_outside_never_become_wrong_entries() -> None:
     assert stored.event() == event
     with pytest.raises(StoreCorrupt, match="entry 1"):
         stored.entry(1)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *(["x" * length] for length in (0, *range(200, 240), *range(65_490, 65_520))),
+        ["a", "b"],
+        ["x" * 300] * 20,
+    ],
+    ids=lambda texts: f"{len(texts)}-{len(texts[0])}",
+)
+def test_what_is_sent_is_what_was_stored(texts: list[str]) -> None:
+    """At the lengths too where a bin gets a longer head."""
+    made = MadeCluster().write(1, (), [entry_of(text) for text in texts])
+    meta, event = made.meta, made.event
+    held = held_of(meta.branch, meta.seq, memoryview(encode_blob(event)))
+    assert held == Held(meta.branch, 1, event.id, meta.hlc, event.size, bytes_of(event))
+
+
+@pytest.mark.parametrize("texts", [["alone"], ["a", "b"]])
+def test_no_byte_is_sent_that_is_not_what_was_stored(texts: list[str]) -> None:
+    made = MadeCluster().write(1, (), [entry_of(text) for text in texts])
+    blob = encode_blob(made.event)
+    table_at = HEADER_AT + len(made.event.header_bytes)
+    body_at = len(blob) - len(made.event.body)
+    for place in (*range(table_at), *range(body_at, len(blob))):
+        changed = bytearray(blob)
+        changed[place] ^= 1
+        with pytest.raises(StoreCorrupt):
+            held_of(made.meta.branch, made.meta.seq, memoryview(bytes(changed)))
+    with pytest.raises(StoreCorrupt, match="another slot"):
+        held_of(made.meta.branch, Seq(2), memoryview(blob))

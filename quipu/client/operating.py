@@ -1,0 +1,113 @@
+"""Admin verbs: what an operator asks one node to do, which is the first that a client was given.
+
+A node takes them from its own machine alone, with a token of scope admin.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from quipu.client.transport import READ_ROUNDS, Answer, Transport
+
+T = TypeVar("T")
+JSON = "application/json"
+OPERATIONS = "/v1/admin/operations"
+LAST_REPORT = "/v1/reports/last"
+
+
+class AsyncOperator:
+    _transport: Transport
+
+    async def drain(self) -> Any:
+        """The node takes nothing more, finishes what it took, and ends."""
+        return await self._admin("POST", "/v1/admin/drain", rounds=1)
+
+    async def keys(self) -> Any:
+        """Which keys the node has; no secret is among them."""
+        return await self._admin("GET", "/v1/admin/keys")
+
+    async def backup(self, target: str) -> Any:
+        """Begins a copy of the last commit under that name in its data directory; `operation`
+        tells how far it is. Raises `Conflict` while another one runs."""
+        return await self._admin("POST", "/v1/admin/backup", {"target": target}, rounds=1)
+
+    async def scrub(self, *, signatures: bool = False) -> Any:
+        """Begins a check of all that is stored, as `backup` begins a copy."""
+        path = f"/v1/admin/scrub?signatures={str(signatures).lower()}"
+        return await self._admin("POST", path, rounds=1)
+
+    async def operations(self) -> Any:
+        """What runs, and what has ended since the start."""
+        return await self._admin("GET", OPERATIONS)
+
+    async def operation(self, operation_id: str) -> Any:
+        """Raises `NotFound`."""
+        return await self._admin("GET", f"{OPERATIONS}/{operation_id}")
+
+    async def cancel(self, operation_id: str) -> Any:
+        """One that has ended stays as it is. Raises `NotFound`."""
+        return await self._admin("DELETE", f"{OPERATIONS}/{operation_id}")
+
+    async def publish_report(self, report: Mapping[str, Any]) -> None:
+        """In place of the one before, durably."""
+        await self._admin("PUT", LAST_REPORT, report)
+
+    async def report(self) -> Any:
+        """The last one, for which the scope cluster:read will do. Raises `NotFound`."""
+        return await self._admin("GET", LAST_REPORT)
+
+    async def _admin(
+        self, method: str, path: str, body: Any = None, rounds: int = READ_ROUNDS
+    ) -> Any:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {} if body is None else {"Content-Type": JSON}
+        answer: Answer = await self._transport.ask_first(method, path, content, headers, rounds)
+        return msgspec.json.decode(answer.body) if answer.body else None
+
+
+class Operator(ABC):
+    """The same without `await`."""
+
+    _client: AsyncOperator
+
+    def drain(self) -> Any:
+        """The node takes nothing more, finishes what it took, and ends."""
+        return self._run(self._client.drain())
+
+    def keys(self) -> Any:
+        """Which keys the node has; no secret is among them."""
+        return self._run(self._client.keys())
+
+    def backup(self, target: str) -> Any:
+        """Begins a copy of the last commit under that name in its data directory; `operation`
+        tells how far it is. Raises `Conflict` while another one runs."""
+        return self._run(self._client.backup(target))
+
+    def scrub(self, *, signatures: bool = False) -> Any:
+        """Begins a check of all that is stored, as `backup` begins a copy."""
+        return self._run(self._client.scrub(signatures=signatures))
+
+    def operations(self) -> Any:
+        """What runs, and what has ended since the start."""
+        return self._run(self._client.operations())
+
+    def operation(self, operation_id: str) -> Any:
+        """Raises `NotFound`."""
+        return self._run(self._client.operation(operation_id))
+
+    def cancel(self, operation_id: str) -> Any:
+        """One that has ended stays as it is. Raises `NotFound`."""
+        return self._run(self._client.cancel(operation_id))
+
+    def publish_report(self, report: Mapping[str, Any]) -> None:
+        """In place of the one before, durably."""
+        self._run(self._client.publish_report(report))
+
+    def report(self) -> Any:
+        """The last one, for which the scope cluster:read will do. Raises `NotFound`."""
+        return self._run(self._client.report())
+
+    @abstractmethod
+    def _run(self, wanted: Coroutine[Any, Any, T]) -> T: ...
