@@ -84,7 +84,8 @@ def _asked(call: Call) -> tuple[BatchQuery, _Terms]:
     query = call.query(BatchQuery)
     kind = call.body_type
     if kind not in ITEM_TYPES:
-        problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{kind or 'no type'} is not read here")
+        read = ", ".join(ITEM_TYPES)
+        problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{kind or 'no type'} is not read here; {read} are")
     defaults = defaults_of(call, query.stream)
     if defaults.idempotency_key is not None:
         detail = "one key is for one entry: give each item its own idempotency_key"

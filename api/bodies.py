@@ -128,7 +128,9 @@ def read_entry(body: bytes, media_type: str, defaults: Defaults, where: str = ""
         case "application/cloudevents+json":
             return _cloudevent(body, defaults, where)
         case _:
-            problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{media_type or 'no type'} is not read here")
+            read = f"{JSON}, {MSGPACK} and {CLOUDEVENT} are"
+            detail = f"{media_type or 'no type'} is not read here; {read}"
+            problem(Code.UNSUPPORTED_MEDIA_TYPE, detail)
     content_type, data = _content(new, is_packed, where)
     given = None if new.time is UNSET else _time(new.time, f"{where}/time")
     key = None if new.idempotency_key is UNSET else new.idempotency_key

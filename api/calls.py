@@ -66,7 +66,8 @@ class Call:
             raise at(Code.INVALID_PARAMETER, twice, "is given more than once")
         for name in values:
             if name not in model.__struct_encode_fields__:
-                raise at(Code.UNKNOWN_PARAMETER, name, "is not a parameter of this endpoint")
+                known = ", ".join(model.__struct_encode_fields__)
+                raise at(Code.UNKNOWN_PARAMETER, name, f"is no parameter here; there are {known}")
         try:
             return msgspec.convert(values, model, strict=False)
         except msgspec.ValidationError as error:

@@ -39,7 +39,7 @@ def validation_problem(error: msgspec.ValidationError, where: str = "") -> Probl
     unknown, missing = _UNKNOWN.match(detail), _MISSING.match(detail)
     if unknown:
         name = escaped(unknown[1])
-        return at(Code.UNKNOWN_FIELD, f"{pointer}/{name}", "is not a field of this")
+        return at(Code.UNKNOWN_FIELD, f"{pointer}/{name}", "is no field of what is read here")
     if missing:
         return at(Code.INVALID_FIELD, f"{pointer}/{escaped(missing[1])}", "is missing")
     return Problem(

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import os
 import random
 import ssl
 from collections.abc import Mapping, Sequence
@@ -191,9 +192,15 @@ class Transport:
                 content = await response.read()
                 return Answer(response.status, response.headers, content, wanted.node)
         except NOT_SENT as error:
-            raise _NotSent(str(error) or type(error).__name__) from error
+            raise _NotSent(_why(error)) from error
         except BROKEN as error:
             raise _Broken(str(error) or type(error).__name__) from error
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
+        return f"cannot be reached: {os.strerror(error.os_error.errno)}"
+    return str(error) or type(error).__name__
 
 
 class _Request(NamedTuple):
