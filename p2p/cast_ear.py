@@ -93,6 +93,9 @@ class Ear:
     # ---------------------------------------------------------------------------------------------
     def _settle(self, number: int) -> None:
         self._ahead[number] = None
+        self._advance()
+
+    def _advance(self) -> None:
         while self.settled + 1 in self._ahead:
             self.settled += 1
             del self._ahead[self.settled]
@@ -105,9 +108,7 @@ class Ear:
             self._ahead = {number: None for number in self._ahead if number > floor}
             self._unfinished = {n: u for n, u in self._unfinished.items() if n > floor}
             self.settled = floor
-            while self.settled + 1 in self._ahead:
-                self.settled += 1
-                del self._ahead[self.settled]
+            self._advance()
         while len(self._unfinished) >= limits.CAST_UNFINISHED_MAX:
             del self._unfinished[min(self._unfinished)]  # it is asked for as a gap
 

@@ -33,6 +33,11 @@ class AsyncOperator:
         tells how far it is. Raises `Conflict` while another one runs."""
         return await self._admin("POST", "/v1/admin/backup", {"target": target}, rounds=1)
 
+    async def export(self, target: str, *, entries: str = "described") -> Any:
+        """Begins a signed dump, or adds to one; `entries` may be "with data" or "none"."""
+        asked = {"target": target, "entries": entries}
+        return await self._admin("POST", "/v1/admin/exports", asked, rounds=1)
+
     async def scrub(self, *, signatures: bool = False) -> Any:
         """Begins a check of all that is stored, as `backup` begins a copy."""
         path = f"/v1/admin/scrub?signatures={str(signatures).lower()}"
@@ -84,6 +89,10 @@ class Operator(ABC):
         """Begins a copy of the last commit under that name in its data directory; `operation`
         tells how far it is. Raises `Conflict` while another one runs."""
         return self._run(self._client.backup(target))
+
+    def export(self, target: str, *, entries: str = "described") -> Any:
+        """Begins a signed dump, or adds to one; `entries` may be "with data" or "none"."""
+        return self._run(self._client.export(target, entries=entries))
 
     def scrub(self, *, signatures: bool = False) -> Any:
         """Begins a check of all that is stored, as `backup` begins a copy."""

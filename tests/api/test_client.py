@@ -381,6 +381,8 @@ async def test_an_operator_asks_the_first_node(tmp_path: Path) -> None:
         assert await client.report() == {"findings": []}
         with pytest.raises(quipu.Rejected):
             await client.backup("../elsewhere")
+        with pytest.raises(quipu.Rejected):
+            await client.export("../elsewhere", entries="none")
         assert (await client.drain())["draining"] is True
         assert drained.count == 1
 

@@ -3,17 +3,16 @@
 import fcntl
 import socket
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from quipu.client import Client
 from quipu.devnet import Devnet, faces
+from tests.apart import AS_ROOT, may_run, run_apart
 from tests.process.cluster import cluster, read_at, wait_until
 
-ALONE = ("unshare", "--user", "--map-root-user", "--net")
+ALONE = (*AS_ROOT, "--net")
 GROUP = "239.77.0.9:8474"
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 ENTRIES = 20  # written at one node, one after the other
@@ -68,26 +67,10 @@ def who_does_not_listen_gets_its_copies(folder: Path) -> None:
         assert received == 0
 
 
-def run(case: str, path: Path, *prefix: str) -> None:
-    program = (
-        f"import sys, pathlib; from {__name__} import {case}; {case}(pathlib.Path(sys.argv[1]))"
-    )
-    command = [*prefix, sys.executable, "-c", program, str(path)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def may_part() -> bool:
-    try:
-        return subprocess.run([*ALONE, "true"], check=False, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.parametrize(
     "case", ["what_several_get_goes_out_once", "who_does_not_listen_gets_its_copies"]
 )
 def test_multicast(tmp_path: Path, case: str) -> None:
-    if not may_part():
+    if not may_run(*ALONE, "true"):
         pytest.skip("no network namespace may be made here; the simulated network is tested")
-    run(case, tmp_path, *ALONE)
+    run_apart(__name__, case, tmp_path, *ALONE)

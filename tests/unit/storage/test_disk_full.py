@@ -4,7 +4,6 @@ other process sees it, and a limit on the size of files would hold for the whole
 
 import resource
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,10 @@ from quipu.ledger.effects import StoreEvent
 from quipu.storage.lmdb_store import LmdbStore, open_store
 from quipu.storage.store import StoreFull
 from quipu.storage.verification import verify_store
+from tests.apart import AS_ROOT, may_run, run_apart
 from tests.made_events import MadeCluster, entry_of
 
-ALONE = ("unshare", "--user", "--map-root-user", "--mount")
+ALONE = (*AS_ROOT, "--mount")
 LIMIT_BYTES = 2_000_000
 
 
@@ -83,31 +83,14 @@ def limit_on_the_size_of_a_file_is_a_full_disk(path: Path) -> None:
     assert verify_store(path / "store").findings == ()
 
 
-def run(case: str, path: Path, *prefix: str) -> None:
-    program = (
-        f"import sys, pathlib; from {__name__} import {case}; {case}(pathlib.Path(sys.argv[1]))"
-    )
-    command = [*prefix, sys.executable, "-c", program, str(path)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def may_mount(path: Path) -> bool:
-    command = [*ALONE, "mount", "-t", "tmpfs", "tmpfs", str(path)]
-    try:
-        return subprocess.run(command, check=False, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.parametrize(
     "case", ["full_disk_takes_nothing_and_recovers", "start_on_a_full_disk_reads"]
 )
 def test_small_disk(tmp_path: Path, case: str) -> None:
-    if not may_mount(tmp_path):
+    if not may_run(*ALONE, "mount", "-t", "tmpfs", "tmpfs", str(tmp_path)):
         pytest.skip("no small disk may be mounted here; the limit on file size is tested")
-    run(case, tmp_path, *ALONE)
+    run_apart(__name__, case, tmp_path, *ALONE)
 
 
 def test_limit_on_the_size_of_a_file(tmp_path: Path) -> None:
-    run("limit_on_the_size_of_a_file_is_a_full_disk", tmp_path)
+    run_apart(__name__, "limit_on_the_size_of_a_file_is_a_full_disk", tmp_path)

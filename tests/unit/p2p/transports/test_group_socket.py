@@ -83,6 +83,18 @@ def test_a_datagram_that_is_too_long_is_seen_to_be_so() -> None:
     run(case)
 
 
+def test_while_it_is_paused_nothing_is_read_and_nothing_is_lost() -> None:
+    async def case(one: Ear, other: Ear, _: Endpoint) -> None:
+        other.socket.pause()
+        one.socket.send(b"while it reads nothing")
+        await one.until(lambda: len(one.heard) == 1)
+        assert other.heard == []
+        other.socket.resume()
+        await other.until(lambda: other.heard == [b"while it reads nothing"])
+
+    run(case)
+
+
 def test_what_cannot_be_sent_is_counted() -> None:
     async def case(one: Ear, _: Ear, __: Endpoint) -> None:
         one.socket.send(bytes(70_000))
