@@ -1,13 +1,11 @@
-"""The tables of dumps as docs/dumps.md shows them."""
+"""The tables of dumps and the checks of the analysis as the documents show them."""
 
 from quipu.dumps.tables import TABLES, WITHOUT_SOURCE
-
-PAGE = "docs/dumps.md"
-BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
+from quipu.spark_analytics.findings import CHECKS
+from tests import tree
 
 
 def tables() -> str:
-    """`make figures` writes it."""
     parts = []
     for table, columns in TABLES.items():
         absent = ": no source yet, left out" if table in WITHOUT_SOURCE else ""
@@ -19,12 +17,22 @@ def tables() -> str:
     return "".join(parts)
 
 
-def page(text: str) -> str:
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + "\n" + tables() + END + rest.partition(END)[2]
+def checks() -> str:
+    rows = "".join(f"| `{check}` | {meaning} |\n" for check, meaning in CHECKS.items())
+    return f"| check | holds when |\n| --- | --- |\n{rows}\n"
+
+
+PARTS = {"docs/dumps.md": ("tables", tables), "docs/analysis.md": ("checks", checks)}
+
+
+def page(name: str) -> str:
+    """As it has to be; `make figures` writes it."""
+    what, made = PARTS[name]
+    before, begin, rest = tree.read(name).partition(f"<!-- {what}: begin -->\n")
+    _, end, after = rest.partition(f"<!-- {what}: end -->\n")
+    return before + begin + "\n" + made() + end + after
 
 
 if __name__ == "__main__":
-    from tests import tree
-
-    (tree.ROOT / PAGE).write_text(page(tree.read(PAGE)), encoding="utf-8")
+    for name in PARTS:
+        (tree.ROOT / name).write_text(page(name), encoding="utf-8")

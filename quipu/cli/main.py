@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from quipu.cli import (
+    analysing,
     checking,
     devnet_commands,
     ledger_commands,
@@ -130,6 +131,21 @@ store.command("compact", epilog="Example: `quipu store compact --data-dir var`")
     store_commands.compact
 )
 app.add_typer(store, name="store")
+
+app.command("analyse", epilog="Example: `quipu analyse dumps/n1 dumps/n2 --out report`")(
+    analysing.analyse
+)
+dumps = typer.Typer(
+    help="Dumps that `quipu export` wrote, beside each other.",
+    epilog="Example: `quipu dumps diff dumps/n1 dumps/n2`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+dumps.command("explain", epilog="Example: `quipu dumps explain 9f2c dumps/n1 dumps/n2`")(
+    analysing.explain
+)
+dumps.command("diff", epilog="Example: `quipu dumps diff dumps/n1 dumps/n2`")(analysing.diff)
+app.add_typer(dumps, name="dumps")
 
 errors = typer.Typer(
     help="What the problem codes mean.",

@@ -50,6 +50,6 @@ def test_what_was_made_by_hand_holds_with_all_safeguards(name: str) -> None:
 
 
 def test_a_promise_of_a_lost_disk_loses_an_entry_where_lives_are_not_compared() -> None:
-    """The counter-example of ADR 14."""
+    """The counter-example of ADR 15."""
     with pytest.raises(LogViolation, match="one-value"):
         handmade.promise_of_a_lost_disk(replace(ALL, lives_compared=False))

@@ -95,9 +95,9 @@ def test_the_page_of_settings_is_what_the_code_says() -> None:
     assert tree.read(settings_page.PAGE) == settings_page.page(), "make figures writes it anew"
 
 
-def test_the_tables_of_dumps_are_what_the_code_says() -> None:
-    text = tree.read(dumps_page.PAGE)
-    assert text == dumps_page.page(text), "make figures writes them anew"
+@pytest.mark.parametrize("name", dumps_page.PARTS)
+def test_tables_and_checks_are_what_the_code_says(name: str) -> None:
+    assert tree.read(name) == dumps_page.page(name), "make figures writes it anew"
 
 
 def test_every_failpoint_is_described() -> None:

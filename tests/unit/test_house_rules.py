@@ -24,6 +24,7 @@ OPTIONS = "each parameter is an option of the command: typer reads the signature
 WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes over 5 parameters
     "ledger/entry.py:data_entry": "keywords, one for each thing that an app may say of an entry",
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
+    "quipu/cli/analysing.py:analyse": OPTIONS,
     "quipu/cli/ledger_commands.py:list_": OPTIONS,
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,

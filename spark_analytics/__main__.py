@@ -1,0 +1,50 @@
+"""The pipeline as a plain job: `spark-submit quipu/spark_analytics/__main__.py DUMP --out DIR`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from quipu.spark_analytics import limits
+from quipu.spark_analytics.requirements import Missing, check_pyspark
+
+FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        check_pyspark()
+        from quipu.spark_analytics.pipeline import Analysis, Order
+        from quipu.spark_analytics.session import SparkWish
+
+        wish = SparkWish(options.master, options.engine, options.jar, options.memory)
+        order = Order(options.dumps, options.out, wish, options.settle_s)
+        made = Analysis(order, lambda what: print(what, "…", file=sys.stderr, flush=True)).run()
+    except Missing as missing:
+        print(f"{missing.what}\n  {missing.next_step}", file=sys.stderr)
+        return FAILED
+    print(made.verdict)
+    for result in made.results:
+        for example in result.examples:
+            print(" ".join(part for part in example if part))
+        if result.count > len(result.examples):
+            print(f"… and {result.count - len(result.examples):,} more of {result.check}")
+    print(options.out / "report.html", file=sys.stderr)
+    return made.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="quipu analyse", description="compare dumps")
+    parser.add_argument("dumps", nargs="+", type=Path, metavar="DUMP")
+    parser.add_argument("--out", type=Path, required=True, help="where the report goes")
+    parser.add_argument("--master", help="a Spark master; without it spark-submit's, else local[*]")
+    parser.add_argument("--engine", choices=("graphframes", "dataframe"), default="graphframes")
+    parser.add_argument("--jar", type=Path, help="a jar with GraphFrames")
+    parser.add_argument("--memory", help="of the driver, as 3g")
+    parser.add_argument("--settle-s", type=float, default=limits.SETTLE_S)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""D: the copies beside each other, and each beside the receipts that it holds."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from quipu.dumps.buckets import DIGEST_BYTES, differing
+from quipu.dumps.limits import BUCKET_BITS, BUCKETS
+from quipu.dumps.manifest import BUCKETS_TABLE
+from quipu.spark_analytics.findings import found, hex_of, slot_text
+from quipu.spark_analytics.reading import Copy, Ledger
+from quipu.spark_analytics.settled import CORD, certified, forked, settled
+
+BUCKET = f"shiftright(cast(conv(hex(substring(id, 1, 2)), 16, 10) as int), {16 - BUCKET_BITS})"
+
+
+def checks(ledger: Ledger, settle_s: float) -> Iterator[DataFrame]:
+    yield buckets(ledger)
+    yield other_bytes(ledger)
+    yield from against_receipts(ledger)
+    yield unproven(ledger)
+    if len(ledger.copies) > 1:
+        final = ledger.keep(settled(ledger, settle_s))
+        yield missing(ledger, final)
+        yield stuck(ledger, final)
+        yield from shrunk(ledger)
+
+
+def buckets(ledger: Ledger) -> DataFrame:
+    """Each dump's digests made again from its Read events, so that they may be believed."""
+    made = (
+        ledger.slim.where("state = 'read'")
+        .groupBy("copy", F.expr(BUCKET).alias("bucket"))
+        .agg(F.sort_array(F.collect_set("id")).alias("ids"))
+        .select(
+            "copy",
+            "bucket",
+            F.expr("unhex(sha2(aggregate(ids, X'', (a, b) -> concat(a, b)), 256))").alias("made"),
+        )
+    )
+    empty = F.unhex(F.sha2(F.lit(b""), 256))
+    said = ledger.spark.createDataFrame(
+        [(copy.name, digest) for copy in ledger.copies for digest in [digests_of(copy)] if digest],
+        "copy string, digests binary",
+    ).select("copy", "digests", F.explode(F.sequence(F.lit(0), F.lit(BUCKETS - 1))).alias("bucket"))
+    digest = F.col("digests").substr(F.col("bucket") * DIGEST_BYTES + 1, F.lit(DIGEST_BYTES))
+    both = said.select("copy", "bucket", digest.alias("said")).join(
+        made, ["copy", "bucket"], "left"
+    )
+    wrong = both.where(F.col("said") != F.coalesce("made", empty))
+    return found(wrong, "copies.buckets", F.col("bucket"), "")
+
+
+def digests_of(copy: Copy) -> bytes | None:
+    for name in copy.manifest.names(BUCKETS_TABLE):
+        if name not in copy.broken:
+            return (copy.folder / name).read_bytes()
+    return None
+
+
+def alike(ledger: Ledger) -> list[int] | None:
+    """The buckets in which the Read events of the copies differ; None: digests are missing."""
+    digests = [digests_of(copy) for copy in ledger.copies]
+    if any(digest is None for digest in digests):
+        return None
+    return differing([digest for digest in digests if digest is not None])
+
+
+def other_bytes(ledger: Ledger) -> DataFrame:
+    bytes_of = F.xxhash64("header", "signature", "body_bytes")
+    same = ledger.table("events").select("id", bytes_of.alias("bytes"))
+    several = same.groupBy("id").agg(F.countDistinct("bytes").alias("kinds")).where("kinds > 1")
+    return found(
+        several.withColumn("copy", F.lit("*")), "copies.bytes", hex_of("id"), F.col("kinds")
+    )
+
+
+def missing(ledger: Ledger, final: DataFrame) -> DataFrame:
+    """Where all digests agree, no Read event is missing and the join finds nothing; where they do
+    not, only the buckets that differ are looked at."""
+    different = alike(ledger)
+    slim = ledger.slim
+    if different is not None and different:
+        slim = slim.where(F.expr(BUCKET).isin(different))
+    elif different is not None:
+        slim = slim.where("state = 'unread'")
+    due = slim.join(final, CORD).where("seq <= settled_seq")
+    holders = due.groupBy("id", *CORD, "seq").agg(F.collect_set("copy").alias("holders"))
+    every = F.array(*[F.lit(copy.name) for copy in ledger.copies])
+    lacking = holders.select(
+        "id", *CORD, "seq", F.explode(F.array_except(every, "holders")).alias("copy")
+    )
+    return found(lacking, "copies.missing", hex_of("id"), slot_text())
+
+
+def stuck(ledger: Ledger, final: DataFrame) -> DataFrame:
+    unread = ledger.slim.where("state = 'unread'").join(final, CORD).where("seq <= settled_seq")
+    return found(unread, "copies.stuck", hex_of("id"), slot_text())
+
+
+def unproven(ledger: Ledger) -> DataFrame:
+    """Read, and neither a certificate nor a cut that this copy holds says so."""
+    read = ledger.slim.where("state = 'read'").join(forked(ledger), CORD, "left_anti")
+    proven = read.join(certified(ledger), ["copy", *CORD], "left")
+    above = F.col("seq") > F.coalesce("certified_seq", F.lit(0))
+    return found(proven.where(above), "copies.unproven", hex_of("id"), slot_text())
+
+
+def against_receipts(ledger: Ledger) -> Iterator[DataFrame]:
+    receipts = ledger.table("receipts")
+    slots = receipts.groupBy("signer_no", *CORD, "seq").agg(
+        F.countDistinct("event").alias("events")
+    )
+    two = slots.where("events > 1").withColumn("copy", F.lit("*"))
+    subject = F.concat_ws("/", "signer_no", *CORD, "seq")
+    yield found(two, "receipts.conflict", subject, "two events for a slot")
+    numbers = (
+        ledger.table("invs")
+        .groupBy("signer_no", "number")
+        .agg(F.countDistinct("inv_id").alias("ids"))
+    )
+    doubled = numbers.where("ids > 1").withColumn("copy", F.lit("*"))
+    text = F.concat_ws("/", "signer_no", "number")
+    yield found(doubled, "receipts.conflict", text, "a number signed twice")
+    own = ledger.spark.createDataFrame(
+        [(copy.name, bytes.fromhex(copy.manifest.node_id)) for copy in ledger.copies],
+        "copy string, node_id binary",
+    )
+    signers = ledger.table("members").select("copy", "node_id", F.col("node_no").alias("signer_no"))
+    signed_here = receipts.join(
+        signers.join(own, ["copy", "node_id"]).select("copy", "signer_no").distinct(),
+        ["copy", "signer_no"],
+        "left_semi",
+    )
+    held = ledger.slim.select("copy", "eid", F.col("id").alias("event"))
+    lacking = signed_here.join(held, ["copy", "eid", "event"], "left_anti")
+    once = lacking.groupBy("copy", "event").agg(F.min("number").alias("number"))
+    yield found(once, "receipts.lacking", hex_of("event"), F.col("number"))
+
+
+def shrunk(ledger: Ledger) -> Iterator[DataFrame]:
+    """Each dump of a node beside the one before it that is given."""
+    by_node: dict[str, list[Copy]] = {}
+    for copy in ledger.copies:
+        by_node.setdefault(copy.manifest.node_id, []).append(copy)
+    for copies in by_node.values():
+        ordered = sorted(copies, key=lambda copy: copy.manifest.number)
+        for older, newer in pairwise(ordered):
+            was = ledger.slim.where(F.col("copy") == older.name)
+            now = ledger.slim.where(F.col("copy") == newer.name).select(
+                "id", F.col("state").alias("now"), F.col("feed_pos").alias("now_pos")
+            )
+            lost = was.join(now, "id", "left").where(
+                F.col("now").isNull()
+                | ((F.col("state") == "read") & (F.col("now") != "read"))
+                | (F.col("feed_pos") != F.col("now_pos"))
+            )
+            what = F.when(F.col("now").isNull(), F.lit("gone")).otherwise(F.lit("changed"))
+            yield found(
+                lost.withColumn("copy", F.lit(newer.name)), "copies.shrunk", hex_of("id"), what
+            )

@@ -1,0 +1,119 @@
+"""Dumps as tables: of each table one DataFrame over all copies, with the column `copy`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+from pyspark.storagelevel import StorageLevel
+
+from quipu.dumps import tables
+from quipu.dumps.checking import CheckedDump
+from quipu.dumps.manifest import Manifest
+
+_TYPES: dict[str, DataType] = {
+    tables.ID: BinaryType(),
+    tables.LONG: LongType(),
+    tables.INT: IntegerType(),
+    tables.TEXT: StringType(),
+    tables.BYTES: BinaryType(),
+    tables.BOOL: BooleanType(),
+    tables.BYTES_LIST: ArrayType(BinaryType()),
+}
+# What the checks of structure need of an event: a third of its bytes.
+SLIM = (
+    *("copy", "id", "eid", "author", "author_no", "journal", "seq", "branch", "epoch", "prev"),
+    *("hlc", "depth", "state", "feed_pos"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One dump, under the name that the findings call it by."""
+
+    name: str
+    folder: Path
+    manifest: Manifest
+    broken: frozenset[str] = frozenset()  # files that cannot be used
+
+
+@dataclass(slots=True)
+class Ledger:
+    spark: SparkSession
+    copies: Sequence[Copy]
+    _tables: dict[str, DataFrame] = field(default_factory=dict)
+    _kept: list[DataFrame] = field(default_factory=list)
+
+    def table(self, name: str) -> DataFrame:
+        if name not in self._tables:
+            self._tables[name] = self._read(name)
+        return self._tables[name]
+
+    @property
+    def slim(self) -> DataFrame:
+        """Events without their bytes; kept, for nearly every check reads them."""
+        if "slim" not in self._tables:
+            self._tables["slim"] = self.keep(self.table("events").select(*SLIM))
+        return self._tables["slim"]
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return frame
+
+    def release(self) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+        self._kept.clear()
+        self._tables.clear()
+
+    @property
+    def cluster_id(self) -> bytes:
+        return bytes.fromhex(self.copies[0].manifest.cluster_id)
+
+    def _read(self, name: str) -> DataFrame:
+        parts = [self._read_copy(copy, name) for copy in self.copies]
+        return reduce(DataFrame.unionByName, parts)
+
+    def _read_copy(self, copy: Copy, name: str) -> DataFrame:
+        whole = [n for n in copy.manifest.names(name) if n not in copy.broken]
+        paths = [str(copy.folder / n) for n in whole]
+        schema = schema_of(name)
+        if paths:
+            rows = self.spark.read.schema(schema).parquet(*paths)
+        else:
+            rows = self.spark.createDataFrame([], schema)
+        return rows.withColumn("copy", F.lit(copy.name))
+
+
+def schema_of(table: str) -> StructType:
+    columns = tables.TABLES[table]
+    return StructType([StructField(c.name, _TYPES[c.kind], c.optional) for c in columns])
+
+
+def named_copies(dumps: Sequence[CheckedDump], names: dict[str, str]) -> list[Copy]:
+    """Each by its node's name in the roster; where one node has several, with the dump's number."""
+    usable = [(dump, dump.manifest) for dump in dumps if dump.manifest is not None]
+    often = Counter(manifest.node_id for _, manifest in usable)
+    copies = []
+    for dump, manifest in usable:
+        name = names.get(manifest.node_id, manifest.node_id[:16])
+        if often[manifest.node_id] > 1:
+            name += f"@{manifest.number}"
+        prefix = len(str(dump.folder)) + 1
+        broken = frozenset(problem.file[prefix:] for problem in dump.problems)
+        copies.append(Copy(name, dump.folder, manifest, broken))
+    return copies

@@ -1,0 +1,79 @@
+"""A Spark session for this work: on any master, in UTC, with partitions for the data at hand."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from quipu.spark_analytics import limits
+from quipu.spark_analytics.jars import graphframes_jar
+from quipu.spark_analytics.requirements import check_graphframes, check_pyspark, java_command
+
+GRAPHFRAMES, DATAFRAME = "graphframes", "dataframe"
+ENGINES = (GRAPHFRAMES, DATAFRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkWish:
+    master: str | None = None  # None: what spark-submit says, else local[*]
+    engine: str = GRAPHFRAMES
+    jar: Path | None = None
+    memory: str | None = None  # of the driver, as 3g
+
+
+@contextmanager
+def spark_session(wish: SparkWish, rows: int) -> Iterator[SparkSession]:
+    """One of our own, ended afterwards, or that of spark-submit. Raises `Missing`."""
+    java_command()
+    check_pyspark()
+    checkpoints = Path(tempfile.mkdtemp(prefix="quipu-spark-"))
+    spark = None
+    try:
+        spark = _builder(wish).getOrCreate()
+        suit(spark, rows)
+        spark.sparkContext.setCheckpointDir(str(checkpoints))
+        yield spark
+    finally:
+        if spark is not None:
+            spark.stop()
+        shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+def _builder(wish: SparkWish) -> SparkSession.Builder:
+    builder: SparkSession.Builder = SparkSession.builder.appName("quipu analyse")
+    if wish.master is not None or "SPARK_ENV_LOADED" not in os.environ:
+        builder = builder.master(wish.master or "local[*]")
+    if (wish.master or "local").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else it takes any python3
+    if wish.engine == GRAPHFRAMES:
+        check_graphframes()
+        builder = builder.config("spark.jars", str(graphframes_jar(wish.jar)))
+    if wish.memory is not None:
+        builder = builder.config("spark.driver.memory", wish.memory)
+    return (
+        builder.config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.files.ignoreCorruptFiles", "false")
+        .config("spark.sql.files.ignoreMissingFiles", "false")
+        .config("spark.sql.parquet.enableVectorizedReader", "true")
+    )
+
+
+def suit(spark: SparkSession, rows: int) -> None:
+    """Partitions for so many rows; and what must not be otherwise, whoever made the session."""
+    partitions = min(limits.PARTITIONS_MAX, 1 + rows // limits.ROWS_PER_PARTITION)
+    cores = spark.sparkContext.defaultParallelism
+    few = partitions if rows < limits.ROWS_SMALL else max(partitions, cores)
+    spark.conf.set("spark.sql.shuffle.partitions", str(few))
+    spark.conf.set("spark.sql.codegen.wholeStage", str(rows >= limits.ROWS_SMALL).lower())
+    spark.conf.set("spark.sql.adaptive.enabled", str(rows >= limits.ROWS_SMALL).lower())
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for name in ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"):
+        spark.conf.set(name, "false")

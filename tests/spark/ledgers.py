@@ -1,0 +1,184 @@
+"""Small ledgers with real keys and signatures, as the dumps of n nodes would have them.
+
+Rows are plain dicts, so that a fault can be planted in any of them before they are written.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from quipu.dumps.buckets import bucket_digests
+from quipu.dumps.manifest import Manifest, signed, to_bytes
+from quipu.dumps.segments import write_buckets, write_rows
+from quipu.dumps.tables import TABLES, WITHOUT_SOURCE
+from quipu.ledger.event import SignedEvent
+from quipu.ledger.words import Slot
+from quipu.storage.export_rows import EventRows, config_rows, inv_rows, member_rows
+from tests.small_ledger import START_MS, SmallLedger, key_of
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+SETTLED_MS = 120_000  # behind the last receipt: all that they cover has settled
+
+
+def as_dicts(table: str, rows: Sequence[tuple[Any, ...]]) -> list[Row]:
+    names = [column.name for column in TABLES[table]]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@dataclass(slots=True)
+class DumpRows:
+    """What one node would dump."""
+
+    node_no: int
+    tables: Tables
+    number: int = 1
+    previous: str = ""
+    as_of_ms: int = 0
+    digests: bytes | None = None  # None: those of its Read events
+
+    def of(self, identity: bytes) -> Row:
+        return next(row for row in self.tables["events"] if row["id"] == identity)
+
+    def drop(self, identity: bytes) -> None:
+        """As if it had never come."""
+        for table, name in (("events", "id"), ("edges", "child"), ("entries", "event")):
+            kept = [row for row in self.tables[table] if row[name] != identity]
+            self.tables[table] = kept
+
+    def children(self, identity: bytes) -> list[bytes]:
+        return [row["child"] for row in self.tables["edges"] if row["parent"] == identity]
+
+    def renumber(self) -> None:
+        """Feed positions without holes, in the order in which they stand."""
+        read = [row for row in self.tables["events"] if row["state"] == "read"]
+        for position, row in enumerate(sorted(read, key=lambda row: row["feed_pos"]), start=1):
+            row["feed_pos"] = position
+
+
+@dataclass(slots=True)
+class World:
+    """A cluster that has lived: `ledger` makes events and receipts, `dumps` are rows of them."""
+
+    members: int = 3
+    ledger: SmallLedger = field(init=False)
+    read: list[SignedEvent] = field(default_factory=list)
+    unread: list[SignedEvent] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ledger = SmallLedger(self.members)
+
+    def live(self, rounds: int) -> list[SignedEvent]:
+        """Everybody writes upon the newest of all others, and everybody signs what it holds."""
+        made: list[SignedEvent] = []
+        for number in range(rounds):
+            for author in range(1, self.members + 1):
+                tips = self.ledger.tips
+                others = [e for cord, e in tips.items() if cord.author_no != author]
+                texts = [f"{number} {author} {part}" for part in range(1 + number % 3)]
+                made.append(self.ledger.write(author, texts, parents=others[:7]))
+            self.sign()
+        self.read += made
+        return made
+
+    def sign(self) -> None:
+        for signer in range(1, self.members + 1):
+            self.ledger.sign(signer, *self.ledger.tips.values())
+
+    def dump(self, node_no: int) -> DumpRows:
+        tables = self._tables()
+        return DumpRows(node_no, tables, as_of_ms=self.ledger.now_ms + SETTLED_MS)
+
+    def dumps(self) -> list[DumpRows]:
+        first = self._tables()
+        as_of_ms = self.ledger.now_ms + SETTLED_MS
+        return [
+            DumpRows(no, deepcopy(first), as_of_ms=as_of_ms) for no in range(1, self.members + 1)
+        ]
+
+    def _tables(self) -> Tables:
+        rows = EventRows({}, "described")
+        for position, event in enumerate(self.read, start=1):
+            rows.add(self.slot(event), event, position)
+        for event in self.unread:
+            rows.add(self.slot(event), event, None)
+        tables: Tables = {name: [] for name in TABLES if name not in WITHOUT_SOURCE}
+        tables["events"] = as_dicts("events", rows.events)
+        tables["edges"] = as_dicts("edges", rows.edges)
+        tables["entries"] = as_dicts("entries", rows.entries)
+        for signer_no, held in sorted(self.ledger.invs.items()):
+            for data in held.values():
+                add_inv(tables, signer_no, data)
+        genesis, documents = self.ledger.genesis, self.ledger.documents
+        tables["config"] = as_dicts("config", config_rows(genesis, documents))
+        tables["members"] = as_dicts("members", member_rows(genesis, documents))
+        return tables
+
+    def slot(self, event: SignedEvent) -> Slot:
+        return self.ledger.metas[event.id].slot
+
+
+def add_inv(tables: Tables, signer_no: int, data: bytes) -> None:
+    row, receipts = inv_rows(signer_no, data)
+    tables["invs"] += as_dicts("invs", [row])
+    tables["receipts"] += as_dicts("receipts", receipts)
+
+
+def add_event(
+    world: World, dump: DumpRows, event: SignedEvent, feed_pos: int | None = None
+) -> None:
+    """One more, with its edges and entries."""
+    rows = EventRows({}, "described")
+    rows.add(world.slot(event), event, feed_pos)
+    dump.tables["events"] += as_dicts("events", rows.events)
+    dump.tables["edges"] += as_dicts("edges", rows.edges)
+    dump.tables["entries"] += as_dicts("entries", rows.entries)
+
+
+def write(world: World, dump: DumpRows, folder: Path, files: int = 1) -> Manifest:
+    """A dump that its node has signed, whatever stands in it. With `files` each table of events is
+    spread over so many."""
+    folder.mkdir(parents=True)
+    made = []
+    for table, rows in dump.tables.items():
+        names = [column.name for column in TABLES[table]]
+        for part in range(files if table in {"events", "edges", "entries"} else 1):
+            values = [tuple(row[name] for name in names) for row in rows[part::files]]
+            made.append(write_rows(folder, table, f"made-{part}", values))
+    read = {row["id"] for row in dump.tables["events"] if row["state"] == "read"}
+    digests = bucket_digests(sorted(read)) if dump.digests is None else dump.digests
+    made.append(write_buckets(folder, "made", digests))
+    key = key_of(f"n{dump.node_no}")
+    manifest = Manifest(
+        cluster_id=world.ledger.cluster_id.hex(),
+        node_id=key.node_id.hex(),
+        genesis_sha256=sha256(world.ledger.genesis).hexdigest(),
+        number=dump.number,
+        previous=dump.previous,
+        taken_ms=dump.as_of_ms,
+        as_of_ms=dump.as_of_ms,
+        feed_from=1,
+        feed_upto=len(read),
+        events=len(dump.tables["events"]),
+        read=len(read),
+        entries="described",
+        absent=tuple(name for name in WITHOUT_SOURCE if name not in dump.tables),
+        receipt_marks=(),
+        files=tuple(made),
+    )
+    done = signed(manifest, key.sign)
+    (folder / "manifest.json").write_bytes(to_bytes(done))
+    return done
+
+
+def write_all(world: World, dumps: Sequence[DumpRows], folder: Path, files: int = 1) -> list[Path]:
+    paths = [folder / f"n{dump.node_no}-{dump.number}" for dump in dumps]
+    for path, dump in zip(paths, dumps, strict=True):
+        write(world, dump, path, files)
+    return paths
+
+
+__all__ = ["START_MS", "DumpRows", "Row", "Tables", "World", "add_event", "add_inv", "write_all"]
