@@ -157,3 +157,5 @@ SEQUENCE_NAME_BYTES_MAX = 128  # as streams
 SEQUENCE_LOCK_MAX = 64  # numbers of one lock: a holder that dies blocks no more than these
 SEQUENCES_MAX = 100_000  # about 30 MB of state; a further name is refused
 SEQUENCE_NUMBER_MAX = 2**63  # of one sequence: there is room above it in u64
+CLIENT_AHEAD_MAX = 64  # requests of a client that wait for the ids before them
+CLIENT_ID_MAX = 2**32 - 1  # u32

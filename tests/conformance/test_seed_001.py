@@ -10,6 +10,14 @@ from quipu.ledger.log.roles import Role
 from quipu.ledger.log.serializers import SerializerSet, Stage, change_in
 from quipu.ledger.log.statements import decode_accepted
 from quipu.ledger.log.words import Index
+from quipu.ledger.order.clients import (
+    ClientId,
+    ClientRefusal,
+    Due,
+    Known,
+    Terminated,
+    Waits,
+)
 from quipu.ledger.order.extension import JournalGate
 from quipu.ledger.order.items import EventReference, encode_item, read_item
 from quipu.ledger.refusals import Reason, Refused
@@ -17,6 +25,8 @@ from quipu.ledger.words import NodeNo
 from tests.conformance.clauses import clause
 from tests.simulation.log.handmade import Hand
 from tests.unit.ledger.log.made import entry
+from tests.unit.ledger.order.test_clients import KEY, ONE, registered, request
+from tests.unit.ledger.order.test_clients import run as run_due
 from tests.unit.ledger.order.test_extension import Held, admitted
 
 OLD, NEW = (1, 2, 3), (3, 4, 5)
@@ -205,3 +215,46 @@ def test_a_nominee_that_does_not_come_near_is_refused_after_a_while() -> None:
     log = hand.machines[NodeNo(1)].state.log
     assert log.voters.old == OLD
     assert Index(log.last_index) == 3
+
+
+@clause("001-91", "001-93", "001-94", "001-95")
+def test_a_client_has_a_number_and_a_key_and_loses_neither_to_another() -> None:
+    clients = registered()
+    assert clients.add(KEY.node_id) == 2
+    clients.remove(ONE)
+    assert clients.take(request(1)) is ClientRefusal.REMOVED
+    assert clients.add(KEY.node_id) == 3
+    found = clients.of(ONE)
+    assert found is not None
+    assert found.public == KEY.node_id
+    assert clients.take(request(1, client=ClientId(2))) == Due((request(1, client=ClientId(2)),))
+
+
+@clause("001-26", "001-108", "001-109")
+def test_results_stay_until_the_client_says_that_it_holds_them() -> None:
+    clients = registered()
+    for number in (1, 2, 3):
+        run_due(clients, clients.take(request(number)))
+    for _ in range(2):
+        assert clients.take(request(1)) == Known(b"1")
+        assert clients.read(ONE, 2, 0) == [(1, b"1"), (2, b"2")]
+    assert clients.read(ONE, 3, 2) == [(3, b"3")]
+    assert clients.take(request(1)) is ClientRefusal.RELEASED
+
+
+@clause("001-111")
+def test_ids_are_strict_and_a_gap_waits() -> None:
+    clients = registered()
+    assert clients.take(request(2)) == Waits()
+    assert run_due(clients, clients.take(request(1))) == [1, 2]
+    assert clients.take(request(3 + limits.CLIENT_AHEAD_MAX)) is ClientRefusal.TOO_FAR_AHEAD
+
+
+@clause("001-112", "001-113")
+def test_only_two_valid_signatures_end_the_log_of_a_client() -> None:
+    clients = registered()
+    run_due(clients, clients.take(request(1)))
+    forged = request(1, content=9)._replace(signature=bytes(64))
+    assert clients.take(forged) is ClientRefusal.BAD_SIGNATURE
+    assert clients.take(request(1, content=9)) == Terminated(request(1), request(1, content=9))
+    assert clients.take(request(2)) is ClientRefusal.TERMINATED

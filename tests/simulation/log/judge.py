@@ -40,7 +40,6 @@ class LogProperty(StrEnum):
     HONEST_UNPROVEN = "honest-not-convicted"
     GOES_ON = "goes-on"  # within 3 s of healing, and after
     EQUAL = "logs-equal"  # after healing
-    LIAR_FOUND = "liar-found"
     ERROR = "error"  # of the program itself; no evidence in an ablation
 
 
