@@ -21,8 +21,8 @@ from bench.lock import one_benchmark_at_a_time
 
 COMMAND = "bench-cluster"
 NODES = 3
-CATCH_UP, GROWTH = "catch-up", "growth"
-NAMES = (*(case.name for case in CASES), CATCH_UP, GROWTH)
+CATCH_UP, CATCH_UP_BUSY, GROWTH = "catch-up", "catch-up-busy", "growth"
+NAMES = (*(case.name for case in CASES), CATCH_UP, CATCH_UP_BUSY, GROWTH)
 HEADINGS = (
     "case", "entries/s", "bare", "ratio", "p50 ms", "p99 ms", "bare p50", "bare p99",
     "CPU s/1,000", "bare CPU", "client CPU", "fsyncs", "signed", "checked", "messages",
@@ -103,7 +103,7 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="of bare loop and nodes (3)")
     parser.add_argument("--missed", type=int, default=20_000, help="entries to catch up (20,000)")
     parser.add_argument(
-        "--missed-events", type=int, default=2_000, help="events of one entry, the same (2,000)"
+        "--missed-events", type=int, default=20_000, help="events of one entry, the same (20,000)"
     )
     parser.add_argument(
         "--sizes", nargs="+", type=int, default=[1, 3, 5], help="of clusters that grow (1 3 5)"
@@ -121,11 +121,14 @@ def main() -> int:
     with one_benchmark_at_a_time(), folder as name:
         path = Path(name)
         outcomes = run_cases(given.cases, path, plan)
-        missed = (
-            rejoin.measure(path / "rejoin", given.missed, given.missed_events)
-            if CATCH_UP in given.cases
-            else []
-        )
+        missed = [
+            one
+            for name in (CATCH_UP, CATCH_UP_BUSY)
+            if name in given.cases
+            for one in rejoin.measure(
+                path / name, given.missed, given.missed_events, name == CATCH_UP_BUSY
+            )
+        ]
         grown = (
             [growth.measure(path / f"grown-{count}", count, plan) for count in given.sizes]
             if GROWTH in given.cases
@@ -143,7 +146,8 @@ def main() -> int:
         for outcome in outcomes:
             note(outcome)
         for caught_up in missed:
-            caught_up.note(COMMAND)
+            if not caught_up.busy_ms:
+                caught_up.note(COMMAND)
         for one in grown:
             one.note(COMMAND)
     return 1 if wrong else 0

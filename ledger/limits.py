@@ -117,3 +117,43 @@ METAS_RECENT_MAX = 8_192  # summaries of events kept at hand; older ones are rea
 MESSAGE_BYTES_MAX = 5 * MIB  # one message of any kind: an event with its envelope fits
 PEERS_MAX = 1_024  # members and observers attached to one node
 REFUSED_RECENT_MAX = 1_024  # ids refused for good, remembered so that they are not fetched again
+
+# --- the log (version 1) ------------------------------------------------------------------------
+LOG_ENTRY_BYTES_MAX = 4 * MIB  # one index; an OPEN with seals and Invs of 32 members fits
+LOG_ITEMS_MAX = 4_096  # of one log entry: u24 in an ACL id; bounds the work of one index
+SERIALIZERS_MAX = 7  # three may die; each more costs a signature an entry and helps no one
+REGIME_MAX = 2**32 - 1  # u32: one change of master a second for 136 years
+
+# --- the log (conduct) --------------------------------------------------------------------------
+LOG_STATEMENT_BYTES_MAX = 4 * KIB  # a PROMISE with 32 lives is under 1 KiB
+LOG_STATEMENTS_MAX = 4 * SERIALIZERS_MAX  # of two certificates, each of both sets of a change
+LOG_LIVES_MAX = 64  # members whose disk was ever replaced, told in a PROMISE
+LOG_ELECTION_MS = 1_000  # silence of the master before another is looked for
+LOG_ELECTION_SPREAD_MS = 1_000  # drawn on top, so that two seldom try at once
+LOG_HEARTBEAT_MS = 250  # four may be lost before anybody looks for another master
+LOG_ASK_AGAIN_MS = 300  # PREPARE and recovery questions without an answer are sent again
+LOG_QUORUM_MS = 2_000  # a master without a majority for this long steps down
+LOG_WINDOW_ENTRIES = 256  # proposed and not yet chosen, or sent and not yet answered
+LOG_WINDOW_BYTES = 2 * MIB  # the same in bytes: what a PROMISE has to carry stays one frame
+LOG_PROMISE_BYTES_MAX = 4 * MIB + 512 * KIB  # a window, what was chosen meanwhile, or one entry
+LOG_PROMISE_ENTRIES_MAX = 4_096  # of one frame: 16 windows of small entries
+LOG_ACCEPT_BYTES = 1 * MIB  # entries of one ACCEPT, or one entry if that is larger
+LOG_BATCH_BYTES = 256 * KIB  # items that wait become entries of about this size
+LOG_WAITING_ITEMS_MAX = 65_536  # items that a master has taken and not yet written
+LOG_WAITING_BYTES_MAX = 16 * MIB  # memory that a master gives to them
+LOG_PARKED_MAX = 64  # ACCEPTs of a voter that wait until what they name is in its Model
+LOG_STATEMENTS_KEPT = 64  # of one signer, to be compared with what it signs later
+LOG_CATCH_UP_ENTRIES = 1_000  # a nominee this near to the end may vote
+LOG_CATCH_UP_MS = 60_000  # and it has this long to get there
+LOG_HAND_OVER_MS = 500  # a hand-over that nobody took is offered again
+LOG_STATE_BYTES_MAX = 4 * MIB  # the state that goes with a base: one frame
+LOG_TICKETS_MAX = 65_536  # proposals and reads of one node that wait for an answer
+LOG_TICKET_MS = 5_000  # after this an answer says that the outcome is not known
+LOG_REGIMES_COUNTED = 8  # regimes whose ACCEPTED are counted side by side
+
+# --- state machines over the log (version 1) ----------------------------------------------------
+ORDER_ITEM_BYTES_MAX = 1 * KIB  # references and sequence operations; config documents are larger
+SEQUENCE_NAME_BYTES_MAX = 128  # as streams
+SEQUENCE_LOCK_MAX = 64  # numbers of one lock: a holder that dies blocks no more than these
+SEQUENCES_MAX = 100_000  # about 30 MB of state; a further name is refused
+SEQUENCE_NUMBER_MAX = 2**63  # of one sequence: there is room above it in u64

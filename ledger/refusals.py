@@ -37,6 +37,12 @@ class Reason(StrEnum):
     CATCHING_UP = "catching-up"  # a new member writes once its Model contains the cut
     ROOM_FULL = "room-full"
     UNREQUESTED = "unrequested"
+    # --- the log ---
+    BAD_INDEX = "bad-index"  # not the next one, or not in the log that it is said to be in
+    BAD_REGIME = "bad-regime"  # promised to another node, or falls along the log
+    BAD_DIGEST = "bad-digest"  # the running digest is not that of the entries beside it
+    CHOSEN_DIFFERS = "chosen-differs"  # another entry where one was chosen
+    NOT_A_VOTER = "not-a-voter"
 
 
 class Refused(Exception):

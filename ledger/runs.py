@@ -79,21 +79,9 @@ class Runs:
     def _consider(self, event: SignedEvent) -> None:
         """Written flat, as all that runs for each event of an answer."""
         header = event.header
-        author = (header.author, header.epoch)
-        if author not in self._authors:
-            self._authors[author] = self._author_no(header)
-        author_no = self._authors[author]
-        if (
-            author_no is None
-            or header.hlc > self.due_until
-            or header.cluster_id != self.known.epochs.cluster_id
-        ):
-            return
-        place = (author_no, header.journal)
-        if place not in self._runs:
-            self._runs[place] = self._begun(Cord(author_no, Journal(header.journal)))
-        run = self._runs[place]
-        if run is None:
+        place = self._place_of(header)
+        run = self._runs[place] if place is not None else None
+        if run is None or place is None:
             return
         newest = run.newest
         epoch = hlc = depth = seq = 0
@@ -117,9 +105,26 @@ class Runs:
         if epoch > header.epoch or hlc >= header.hlc or depth + 1 != header.depth:
             return
         run.last = event
-        run.newest = self._ready[event.id] = meta = meta_of(event, author_no, run.number)
+        run.newest = self._ready[event.id] = meta = meta_of(event, NodeNo(place[0]), run.number)
         run.metas.append(meta)
         run.rests_on.update(dict.fromkeys(rests_on))
+
+    def _place_of(self, header: Header) -> Place | None:
+        """Its cord, of which `_runs` knows then; None: nothing can be said about this event."""
+        author = (header.author, header.epoch)
+        if author not in self._authors:
+            self._authors[author] = self._author_no(header)
+        author_no = self._authors[author]
+        if (
+            author_no is None
+            or header.hlc > self.due_until
+            or header.cluster_id != self.known.epochs.cluster_id
+        ):
+            return None
+        place = (author_no, header.journal)
+        if place not in self._runs:
+            self._runs[place] = self._begun(Cord(author_no, Journal(header.journal)))
+        return place
 
     def _author_no(self, header: Header) -> NodeNo | None:
         """None: there is more to be said about this author than a run can."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from quipu.ledger.signing import Verifier
-from quipu.node import limits
+from quipu.node import damage, limits
 from quipu.node.administration import HOUR_S, Administration
 from quipu.node.clock import clock, wall_ms
 from quipu.node.consumers import KeptConsumers
@@ -143,7 +143,7 @@ def open_node(
     directory = open_data(settings)
     measures = Measures()
     try:
-        machine = _open_machine(directory, measures.verify, is_process)
+        machine = _open_machine(directory, measures.verify, log, is_process)
         try:
             _check_erasable(settings, machine)
         except BaseException:
@@ -251,7 +251,9 @@ def open_store_of(directory: DataDirectory) -> Store:
     return store
 
 
-def _open_machine(directory: DataDirectory, verify: Verifier, is_process: bool) -> Machine:
+def _open_machine(
+    directory: DataDirectory, verify: Verifier, log: Log, is_process: bool
+) -> Machine:
     surroundings = Surroundings(
         directory.key,
         directory.genesis,
@@ -261,7 +263,13 @@ def _open_machine(directory: DataDirectory, verify: Verifier, is_process: bool) 
         verify,
     )
     with _explained():
-        machine = Machine.open(surroundings)
+        try:
+            machine = Machine.open(surroundings)
+        except (StoreDamaged, StoreCorrupt) as error:
+            if not damage.has_others(directory):
+                raise
+            damage.put_aside(directory, log, error)
+            machine = Machine.open(surroundings)
     directory.store_made()
     return machine
 
@@ -278,14 +286,12 @@ def _check_erasable(settings: Settings, machine: Machine) -> None:
 
 
 def _opener(directory: DataDirectory, notes_crashes: bool = False) -> OpenStore:
-    path = directory.store_path
-    is_lost = not directory.is_unsigned and not path.exists()
+    has_signed = not directory.is_unsigned
 
     def opened(owner: Owner) -> Store:
-        store = open_store(path, owner, recovering=is_lost)
-        if notes_crashes:
-            store.note_crashes()
-        return store
+        """Where it is made new for a key that has signed, nobody knows what."""
+        path = directory.store_path
+        return open_store(path, owner, recovering=has_signed, notes_crashes=notes_crashes)
 
     return opened
 
@@ -305,10 +311,7 @@ def _explained() -> Iterator[None]:
             str(error), "Start the program that wrote it: a newer or an older version of this one."
         ) from error
     except (StoreDamaged, StoreCorrupt) as error:
-        raise StoreUnusable(
-            f"the store is damaged: {error}",
-            "Look with `quipu store verify`; `quipu store restore` puts a backup in its place.",
-        ) from error
+        raise damage.refused(error) from error
     except StoreFull as error:
         raise StoreUnusable(
             f"no room on the disk: {error}", "Make room and start again."

@@ -77,7 +77,7 @@ def open_piece(datagram: bytes, key: bytes) -> Piece:
     head = datagram[: _HEAD.size]
     try:
         data = bytes(SecretBox(key).decrypt(datagram[_HEAD.size :], head + _NONCE_END))
-    except (CryptoError, ValueError):  # ValueError: shorter than its beginning
+    except CryptoError:  # also where it is shorter than its beginning
         refuse(Cause.FOREIGN_CAST)
     stream, number, part, parts = _HEAD.unpack(head)
     is_full = len(data) == _PIECE_BYTES

@@ -194,7 +194,7 @@ class LocalCluster:
 
     def __enter__(self) -> Self:
         """Started, ready, and linked with each other."""
-        self.net = Devnet.make(self._folder, *self._wanted)
+        self.net = Devnet.make(self._folder, *self._wanted, is_tied=True)
         return self
 
     def __exit__(

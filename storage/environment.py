@@ -4,6 +4,7 @@ It turns what LMDB, the disk and the directory can answer into errors with a nam
 """
 
 import errno
+import faulthandler
 import fcntl
 import os
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import NamedTuple, NoReturn, TypeAlias, cast
+from typing import IO, NamedTuple, NoReturn, TypeAlias, cast
 
 import lmdb
 from lmdb import _Database
@@ -83,9 +84,19 @@ _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 def raise_named(error: lmdb.Error, path: Path) -> NoReturn:
     """What an error of LMDB means, where nothing was being written."""
     if isinstance(error, STRUCTURAL):
+        _note_damage(path, error)
         raise StoreDamaged(f"{path}: {error}") from error
     kind = DiskFailed if _code_of(error) > 0 else StoreError
     raise kind(f"{path}: {error}") from error
+
+
+def _note_damage(path: Path, error: lmdb.Error) -> None:
+    """A node that meets it at work may not meet it when it is started again: then every page is
+    looked at, as after a crash."""
+    with suppress(OSError):
+        fd = os.open(path / CRASH_FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        with open(fd, "wb") as crash:
+            crash.write(f"{error}\n".encode())
 
 
 def _code_of(error: lmdb.Error) -> int:
@@ -257,6 +268,19 @@ def refuse_after_crash(path: Path) -> None:
     if broken:
         raise StoreDamaged(f"{path}: {broken[0]}")
     crash.replace(path / f"{CRASH_FILE}.last")
+
+
+def note_crashes(path: Path) -> IO[bytes]:
+    """Before LMDB touches the file: it may be the start that meets the damage."""
+    crash_log = (path / CRASH_FILE).open("ab")
+    faulthandler.enable(crash_log)
+    return crash_log
+
+
+def end_notes(crash_log: IO[bytes] | None) -> None:
+    if crash_log is not None:
+        faulthandler.disable()
+        crash_log.close()
 
 
 def open_readonly(path: Path) -> lmdb.Environment:

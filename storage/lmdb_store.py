@@ -3,7 +3,6 @@
 One thread may commit while another reads; a read never waits for a disk that is being synced.
 """
 
-import faulthandler
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,17 +44,23 @@ def open_store(
     owner: Owner,
     *,
     recovering: bool = False,
+    notes_crashes: bool = False,
     map_bytes: int = limits.MAP_BYTES_FIRST,
 ) -> "LmdbStore":
     """Opens the store of this node, or makes one. `recovering` is for one that is made new for a
-    node key that existed before: nobody knows what that key has signed."""
+    node key that existed before: nobody knows what that key has signed. `notes_crashes` is for the
+    process whose life is this store: a fatal signal leaves a note beside the data, and the next
+    start looks at every page before it trusts them."""
     fresh = not path.exists()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = environment.lock_owner(path)
+    crash_log: IO[bytes] | None = None
     try:
         environment.refuse_after_crash(path)
+        crash_log = environment.note_crashes(path) if notes_crashes else None
         env = environment.open_environment(path, map_bytes)
     except BaseException:
+        environment.end_notes(crash_log)
         os.close(lock)
         raise
     try:
@@ -69,8 +74,10 @@ def open_store(
             environment.sync_directory(path.parent)
         store = LmdbStore(path, owner, env, tables, lock)
         store.created = created
+        store.crash_log = crash_log
         return store
     except BaseException:
+        environment.end_notes(crash_log)
         env.close()
         os.close(lock)
         raise
@@ -80,6 +87,7 @@ class LmdbStore:
     """Invariant: every read shows the last commit that has returned, whole."""
 
     created = False  # it was made new by this start
+    crash_log: IO[bytes] | None = None
 
     def __init__(
         self, path: Path, owner: Owner, env: lmdb.Environment, tables: Tables, lock: int
@@ -93,7 +101,6 @@ class LmdbStore:
         self._writing = Lock()
         self._closed = False
         self._lost: OutcomeUnknown | None = None
-        self._crash_log: IO[bytes] | None = None
         self._page_bytes: int = env.stat()["psize"]
         self._ahead = Ahead(path / environment.DATA_FILE)
 
@@ -325,20 +332,12 @@ class LmdbStore:
             if not self._closed:
                 self._env.reader_check()
 
-    def note_crashes(self) -> None:
-        """For the process whose life is this store: a fatal signal leaves a note beside the data,
-        and the next start looks at every page before it trusts them."""
-        self._crash_log = (self.path / environment.CRASH_FILE).open("ab")
-        faulthandler.enable(self._crash_log)
-
     def close(self) -> None:
         with self._writing:
             if self._closed:
                 return
             self._closed = True
-            if self._crash_log is not None:
-                faulthandler.disable()
-                self._crash_log.close()
+            environment.end_notes(self.crash_log)
             self._ahead.close()
             self._snapshot.close()
             self._env.close()

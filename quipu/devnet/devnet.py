@@ -38,9 +38,10 @@ from quipu.p2p.transports import screen
 class Devnet:
     """Invariant: the file of the plan names every process that runs."""
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, plan: Plan, *, is_tied: bool = False) -> None:
         self.folder = folder
         self.plan = plan
+        self._is_tied = is_tied  # what it starts ends with this process
 
     @classmethod
     def open(cls, folder: Path) -> "Devnet":
@@ -49,7 +50,13 @@ class Devnet:
 
     @classmethod
     def make(
-        cls, folder: Path, members: int, observers: int = 0, settings: Sequence[str] = ()
+        cls,
+        folder: Path,
+        members: int,
+        observers: int = 0,
+        settings: Sequence[str] = (),
+        *,
+        is_tied: bool = False,
     ) -> "Devnet":
         """In a folder that is empty or not there, and started. Raises `CannotStart`."""
         folder = folder.absolute()
@@ -73,7 +80,7 @@ class Devnet:
                 for left in folder.iterdir():
                     shutil.rmtree(left) if left.is_dir() else left.unlink()
                 raise
-            net = cls(folder, plan)
+            net = cls(folder, plan, is_tied=is_tied)
             net.up()
         return net
 
@@ -170,7 +177,10 @@ class Devnet:
             arguments += ["--set", setting]
         blocked = str(folder_of(self.folder, node) / BLOCKED_FILE)
         return processes.spawn(
-            arguments, self.log_of(node), {screen.VARIABLE: blocked, **environment}
+            arguments,
+            self.log_of(node),
+            {screen.VARIABLE: blocked, **environment},
+            is_tied=self._is_tied,
         )
 
     def wait_linked(self, watched: Sequence[NodePlan] = ()) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from quipu.devnet import limits
+from quipu.devnet import limits, tied
 from quipu.devnet.plan import Running
 
 STATE_FIELD, BEGUN_FIELD = 0, 19  # of /proc/PID/stat, after the name in parentheses
@@ -22,17 +22,23 @@ class ProcessState(StrEnum):
     STOPPED = "stopped"  # there is no such process, or it is ending
 
 
-def spawn(arguments: list[str], log: Path, environment: Mapping[str, str]) -> Running:
-    """In a session of its own: a Ctrl-C or the end of a terminal is nothing to it."""
+def spawn(
+    arguments: list[str], log: Path, environment: Mapping[str, str], *, is_tied: bool = False
+) -> Running:
+    """In a session of its own: a Ctrl-C or the end of a terminal is nothing to it. Tied, it ends
+    with this process, and else it outlives it."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("QUIPU_")}
+    lines = [tied.line()] if is_tied else []
+    program = ["quipu.devnet.tied", str(lines[0])] if is_tied else ["quipu.cli"]
     with log.open("ab") as out:
         process = subprocess.Popen(  # noqa: S603 - this very program
-            [sys.executable, "-m", "quipu.cli", *arguments],
+            [sys.executable, "-m", *program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             env={**inherited, **environment},
             start_new_session=True,
+            pass_fds=lines,
         )
     process.returncode = 0  # it outlives this object; `state_of` reaps it where it is our child
     return Running(process.pid, _begun_ticks(process.pid))

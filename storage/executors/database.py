@@ -86,6 +86,8 @@ class Database:
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> Result:
         """Runs one statement. Raises MessageFailed."""
+        if not self.connection.in_transaction:  # whoever caught the first: nothing may follow it
+            raise TurnLost
         words = checked(sql)
         self.gate.close(self.rights, words)
         before = self.connection.total_changes

@@ -67,6 +67,10 @@ SITES = {
 }
 
 
+class OtherFormat(StoreError):
+    """The database was written by a program of another version."""
+
+
 class WrongCluster(StoreError):
     """The database belongs to another cluster."""
 
@@ -112,9 +116,11 @@ class SqliteExecutor:
             self._engine = engine_of(self._interpreter)
             if not is_begun(connection):
                 self._begin(connection, cluster_id)
-            if adopt:
+            theirs = made_by(connection, self._file, cluster_id)
+            if theirs != self._engine and not adopt:
+                raise OtherEngine(f"{self._file}: made by {theirs}, this is {self._engine}")
+            if theirs != self._engine:
                 connection.execute("UPDATE quipu_state SET engine = ?", (self._engine,))
-            check_owner(connection, self._file, cluster_id, self._engine)
             self._book.load()
             self._database.load_names()
             guard_rowids(connection)
@@ -321,16 +327,16 @@ def is_begun(connection: Connection) -> bool:
     return found.fetchone() is not None
 
 
-def check_owner(connection: Connection, file: Path, cluster_id: bytes, ours: str) -> None:
-    form, cluster, theirs = connection.execute(
+def made_by(connection: Connection, file: Path, cluster_id: bytes) -> str:
+    """The engine of what is there; refused where it is not this cluster's, or of another format."""
+    form, cluster, made = connection.execute(
         "SELECT format, cluster, engine FROM quipu_state"
     ).fetchone()
     if form != FORMAT_VERSION:
-        raise OtherEngine(f"{file}: format {form}, this program has {FORMAT_VERSION}")
+        raise OtherFormat(f"{file}: format {form}, this program has {FORMAT_VERSION}")
     if cluster != cluster_id:
         raise WrongCluster(f"{file} belongs to cluster {cluster.hex()[:16]}")
-    if theirs != ours:
-        raise OtherEngine(f"{file}: made by {theirs}, this is {ours}")
+    return str(made)
 
 
 def _check_order(applied: LogIndex, ordered: Sequence[Ordered], upto: LogIndex) -> None:

@@ -184,7 +184,6 @@ BUGS = [
         "head + _NONCE_END",
         "head[:8] + bytes(8) + head[16:] + _NONCE_END",
     ),
-    Bug("cast: too short crashes", cast.open_piece, "(CryptoError, ValueError)", "CryptoError"),
     Bug(
         "leaving of a later version unread",
         gossip._one_of_any_version,

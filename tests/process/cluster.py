@@ -17,7 +17,7 @@ def cluster(
     folder: Path, members: int = 3, observers: int = 0, settings: Sequence[str] = ()
 ) -> Iterator[Devnet]:
     """Started, ready and linked; no process of it is left, whatever happens. Nodes count from 1."""
-    net = Devnet.make(folder, members, observers, settings)
+    net = Devnet.make(folder, members, observers, settings, is_tied=True)
     try:
         yield net
     finally:

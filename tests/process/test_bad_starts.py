@@ -168,7 +168,7 @@ CASES = {
         without_tables, FAILURE, "a table is missing", "quipu store restore"
     ),
     "store that is broken": Case(
-        broken_pages, FAILURE, "the store is damaged", "quipu store verify"
+        broken_pages, FAILURE, "the store is damaged", "puts a backup in its place"
     ),
     # tokens
     "no tokens": Case(nothing, AUTH, "tokens.json", "quipu token new", TOKENS),

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,21 @@ def test_settings_of_the_environment_are_no_settings_of_the_nodes(tmp_path: Path
         assert done.returncode == Exit.OK, done.stderr
     finally:
         devnet(tmp_path / "net", "down")
+
+
+TIED = """
+import os, signal, sys
+from pathlib import Path
+from quipu.devnet import Devnet
+net = Devnet.make(Path(sys.argv[1]), 1, is_tied=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nodes_of_a_test_end_with_it(tmp_path: Path) -> None:
+    """However it ends: nobody is left to end them."""
+    done = subprocess.run([sys.executable, "-c", TIED, str(tmp_path / "net")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (node,) = read_plan(tmp_path / "net").nodes
+    assert node.running is not None
+    wait_until(lambda: state_of(node.running) is ProcessState.STOPPED, "the node ends")

@@ -356,6 +356,7 @@ def bundles(world: World) -> Rows:
 
 
 def everything() -> dict[str, Rows]:
+    from tests.vectors.generate_log import log
     from tests.vectors.generate_peers import peers
     from tests.vectors.refused import refused  # it takes the world from here
     from tests.vectors.refused_peers import refused_peers
@@ -375,6 +376,7 @@ def everything() -> dict[str, Rows]:
         "refused": refused(world),
         "peers": peers(),
         "peers_refused": refused_peers(),
+        "log": log(),
     }
 
 

@@ -215,8 +215,7 @@ path, cluster = Path(sys.argv[1]), MadeCluster()
 batches = lived_through(cluster, 300)
 complaints = 0
 try:
-    store = open_store(path, cluster.owner())
-    store.note_crashes()
+    store = open_store(path, cluster.owner(), notes_crashes=True)
     for batch in batches:
         event = batch[0].event
         try:
@@ -266,7 +265,7 @@ def test_crash_for_another_reason_costs_one_look(tmp_path: Path, cluster: MadeCl
         "import os, sys; from pathlib import Path\n"
         "from quipu.storage.lmdb_store import open_store\n"
         "from tests.made_events import MadeCluster\n"
-        "open_store(Path(sys.argv[1]), MadeCluster().owner()).note_crashes()\n"
+        "open_store(Path(sys.argv[1]), MadeCluster().owner(), notes_crashes=True)\n"
         "os.abort()\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
@@ -279,8 +278,7 @@ def test_crash_for_another_reason_costs_one_look(tmp_path: Path, cluster: MadeCl
 
 def test_notes_of_crashes_end_with_the_store(tmp_path: Path, cluster: MadeCluster) -> None:
     enabled = faulthandler.is_enabled()
-    store = open_store(tmp_path, cluster.owner())
-    store.note_crashes()
+    store = open_store(tmp_path, cluster.owner(), notes_crashes=True)
     assert faulthandler.is_enabled()
     store.close()
     assert (tmp_path / CRASH_FILE).stat().st_size == 0

@@ -87,7 +87,7 @@ def test_what_is_sent_is_what_was_stored(texts: list[str]) -> None:
     made = MadeCluster().write(1, (), [entry_of(text) for text in texts])
     meta, event = made.meta, made.event
     held = held_of(meta.branch, meta.seq, memoryview(encode_blob(event)))
-    assert held == Held(meta.branch, 1, event.id, meta.hlc, event.size, bytes_of(event))
+    assert held == Held(meta.branch, meta.seq, event.id, meta.hlc, event.size, bytes_of(event))
 
 
 @pytest.mark.parametrize("texts", [["alone"], ["a", "b"]])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,38 @@ def test_the_example_refuses_before_the_order(bank: Executed) -> None:
 
 def test_its_meaning_is_part_of_the_engine(bank: Executed) -> None:
     assert bank.executor.position().engine.endswith(" accounts/1")
+
+
+class Stubborn:
+    """Catches everything, and goes on writing after its transaction is gone."""
+
+    name = "stubborn/1"
+    as_client = True
+
+    def prepare(self, database: Any) -> None:
+        database.execute("CREATE TABLE t (a)")
+
+    def validate(self, request: Any, message: Message, database: Any) -> None:
+        """All may be tried."""
+
+    def execute(self, request: Any, message: Message, database: Any) -> Result:
+        for sql in (message.body.decode(), "INSERT INTO t VALUES ('after')"):
+            with suppress(Exception):
+                database.execute(sql)
+        return Result(Code.OK)
+
+
+def test_an_interpreter_cannot_write_beside_the_turn(tmp_path: Path) -> None:
+    made = Executed(tmp_path / "stubborn", Stubborn())
+    made.add()
+    endless = b"INSERT INTO t WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL SELECT 1 FROM r)"
+    endless += b" SELECT x FROM r"
+    assert made.run(Message(1, endless)).code is Code.STEPS_SPENT
+    assert made.executor.reader.query("SELECT a FROM t").rows == ()
+    assert made.run(Message(1, b"INSERT INTO t VALUES ('first')")).code is Code.OK
+    found = made.executor.reader.query("SELECT a FROM t ORDER BY rowid")
+    assert found.rows == (("first",), ("after",))
+    made.executor.close()
 
 
 class Faulty:

@@ -1,0 +1,73 @@
+"""Inputs of the log, in the past tense."""
+
+from dataclasses import dataclass
+
+from quipu.ledger.log.words import Index, LogTicket
+from quipu.ledger.words import EpochNo, NodeId, NodeNo
+
+
+@dataclass(frozen=True, slots=True)
+class LogMessageReceived:
+    """Of a member whose identity the link has proven."""
+
+    peer: NodeNo
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsProposed:
+    """To be ordered together, in one entry and in this order."""
+
+    ticket: LogTicket
+    items: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SerializersProposed:
+    """These shall vote in place of those who do."""
+
+    ticket: LogTicket
+    nodes: tuple[NodeNo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAsked:
+    ticket: LogTicket
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGrew:
+    """What a voter waited for may be in its Model now."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogCompacted:
+    """What the entries up to this index have led to is kept elsewhere, by enough nodes."""
+
+    index: Index
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RosterChanged:
+    """The members of the newest epoch, and its number."""
+
+    epoch: EpochNo
+    keys: tuple[tuple[NodeNo, NodeId], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryForced:
+    """An operator says that this node may vote, whatever its lost disk said."""
+
+
+LogInput = (
+    LogMessageReceived
+    | ItemsProposed
+    | SerializersProposed
+    | ReadAsked
+    | ModelGrew
+    | LogCompacted
+    | RosterChanged
+    | RecoveryForced
+)

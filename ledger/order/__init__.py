@@ -1,0 +1,1 @@
+"""State machines over the quorum log: each takes the same items in the same order everywhere."""

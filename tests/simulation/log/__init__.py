@@ -1,0 +1,1 @@
+"""Worlds of logs on a virtual clock, and a judge that shares none of their decisions."""
