@@ -1,6 +1,5 @@
 """From dumps to a report: files first, then what is in them, each check over all copies at once."""
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -163,11 +162,6 @@ def read_findings(out: Path) -> list[Finding]:
 
     rows = pq.read_table(out / VIOLATIONS).to_pylist()
     return sorted({Finding(*[row[name] for name in COLUMNS]) for row in rows})
-
-
-def read_report(out: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((out / "report.json").read_text())
-    return found
 
 
 def _comparable(dumps: Sequence[CheckedDump]) -> list[CheckedDump]:

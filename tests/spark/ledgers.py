@@ -17,7 +17,7 @@ from quipu.dumps.tables import TABLES, WITHOUT_SOURCE
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.words import Slot
 from quipu.storage.export_rows import EventRows, config_rows, inv_rows, member_rows
-from tests.small_ledger import START_MS, SmallLedger, key_of
+from tests.small_ledger import SmallLedger, key_of
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -87,10 +87,6 @@ class World:
     def sign(self) -> None:
         for signer in range(1, self.members + 1):
             self.ledger.sign(signer, *self.ledger.tips.values())
-
-    def dump(self, node_no: int) -> DumpRows:
-        tables = self._tables()
-        return DumpRows(node_no, tables, as_of_ms=self.ledger.now_ms + SETTLED_MS)
 
     def dumps(self) -> list[DumpRows]:
         first = self._tables()
@@ -179,6 +175,3 @@ def write_all(world: World, dumps: Sequence[DumpRows], folder: Path, files: int 
     for path, dump in zip(paths, dumps, strict=True):
         write(world, dump, path, files)
     return paths
-
-
-__all__ = ["START_MS", "DumpRows", "Row", "Tables", "World", "add_event", "add_inv", "write_all"]

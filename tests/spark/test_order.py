@@ -1,0 +1,87 @@
+"""The order of made journals: faults in the rows of single copies, each found as what it is."""
+
+from hashlib import sha256
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from quipu.dumps.checking import check_files
+from quipu.spark_analytics import order_checks
+from quipu.spark_analytics.reading import Ledger, named_copies
+from quipu.spark_analytics.rosters import node_names
+from tests.spark.ledgers import DumpRows, Row, World, write_all
+
+Found = set[tuple[str, str, str]]
+
+
+def journal_of(world: World) -> list[Row]:
+    """Every Read event in the order of the feed, one an index."""
+    rows, before = list[Row](), bytes(32)
+    for index, event in enumerate(world.read, start=1):
+        made = sha256(before + event.id).digest()
+        cord = world.ledger.cord_of(event)
+        rows.append(
+            {
+                "regime": 1,
+                "index": index,
+                "position": 0,
+                "author_no": cord.author_no,
+                "journal": cord.journal,
+                "seq": event.header.seq,
+                "event": event.id,
+                "message_hash": made,
+                "prev_hash": before,
+                "certificate": b"",
+            }
+        )
+        before = made
+    return rows
+
+
+def findings(spark: SparkSession, dumps: list[DumpRows], world: World, folder: Path) -> Found:
+    checked = [check_files(path) for path in write_all(world, dumps, folder)]
+    ledger = Ledger(spark, named_copies(checked, node_names(checked)))
+    try:
+        rows = [row for part in order_checks.checks(ledger) for row in part.collect()]
+    finally:
+        ledger.release()
+    return {(row.check, row.copy, row.subject) for row in rows}
+
+
+def planted() -> tuple[World, list[DumpRows], Found]:
+    world = World()
+    world.live(6)
+    dumps = world.dumps()
+    for dump in dumps:
+        dump.tables["journal"] = journal_of(world)
+    one, two, three = dumps
+    lost = two.tables["journal"].pop(6)["event"]
+    expected = {("order.gap", "n2", "7")}
+    expected |= {("order.extension", "n2", child.hex()) for child in two.children(lost)}
+    swapped, nobody = three.tables["journal"][11], sha256(b"nobody").digest()
+    above = three.children(swapped["event"])
+    swapped["event"] = nobody
+    expected |= {("order.unknown", "n3", nobody.hex()), ("order.diverges", "*", "12/0")}
+    expected |= {("order.extension", "n3", child.hex()) for child in above}
+    three.tables["journal"][14]["prev_hash"] = bytes(32)
+    expected |= {("order.chain", "n3", "15/0")}
+    two.tables["journal"][14]["regime"] = 0
+    expected |= {("order.regime", "n2", "16/0")}
+    last, again = one.tables["journal"][-1], one.tables["journal"][2]
+    one.tables["journal"].append({**again, "index": 19, "prev_hash": last["message_hash"]})
+    expected |= {("order.extension", "n1", again["event"].hex())}
+    return world, dumps, expected
+
+
+def test_each_fault_of_an_order_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    world, dumps, expected = planted()
+    assert findings(spark, dumps, world, tmp_path / "dumps") == expected
+
+
+def test_one_order_everywhere_has_no_finding(spark: SparkSession, tmp_path: Path) -> None:
+    world = World()
+    world.live(3)
+    dumps = world.dumps()
+    for dump in dumps:
+        dump.tables["journal"] = journal_of(world)
+    assert findings(spark, dumps, world, tmp_path / "dumps") == set()
