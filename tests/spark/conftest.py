@@ -1,5 +1,7 @@
 """One Spark session for all tests of a worker; without Java or the jar they are left out."""
 
+import gc
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +28,34 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip(f"{missing.what}. {missing.next_step}")
     yield opened
     session.__exit__(None, None, None)
+    _collect()
+
+
+# py4j leaves its sockets to the garbage collector: here, and not in somebody else's test.
+OF_SPARK = (
+    "ignore:unclosed:ResourceWarning",
+    "ignore::DeprecationWarning:(pyspark|graphframes|py4j).*",
+    "ignore::UserWarning:(pyspark|graphframes).*",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            for form in OF_SPARK:
+                item.add_marker(pytest.mark.filterwarnings(form))
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    yield
+    _collect()
+
+
+def _collect() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture
