@@ -141,8 +141,9 @@ def write(world: World, dump: DumpRows, folder: Path, files: int = 1) -> Manifes
     made = []
     for table, rows in dump.tables.items():
         names = [column.name for column in TABLES[table]]
-        for part in range(files if table in {"events", "edges", "entries"} else 1):
-            values = [tuple(row[name] for name in names) for row in rows[part::files]]
+        parts = files if table in {"events", "edges", "entries"} else 1
+        for part in range(parts):
+            values = [tuple(row[name] for name in names) for row in rows[part::parts]]
             made.append(write_rows(folder, table, f"made-{part}", values))
     read = {row["id"] for row in dump.tables["events"] if row["state"] == "read"}
     digests = bucket_digests(sorted(read)) if dump.digests is None else dump.digests
