@@ -126,7 +126,13 @@ class Analysis:
         return self.order.out / VIOLATIONS
 
     def _results(self, spark: SparkSession) -> list[CheckResult]:
-        written = spark.read.schema(SCHEMA).parquet(str(self._violations)).distinct()
+        """A culprit counts once, however many findings name it."""
+        written = (
+            spark.read.schema(SCHEMA)
+            .parquet(str(self._violations))
+            .groupBy("check", "copy", "subject")
+            .agg(F.min("detail").alias("detail"))
+        )
         counts = {row.check: row["count"] for row in written.groupBy("check").count().collect()}
         ordered = F.sort_array(F.collect_list(F.struct("copy", "subject", "detail")))
         named = written.groupBy("check").agg(
