@@ -21,7 +21,7 @@ from bench.lock import one_benchmark_at_a_time
 from quipu.ledger import signing
 from quipu.ledger.canonical import encode
 from quipu.ledger.core import Core, CoreConfig
-from quipu.ledger.effects import EventsRead, SendEarly, SendMessage, StoreInv
+from quipu.ledger.effects import AskEarly, EventsRead, SendEarly, SendMessage, StoreInv
 from quipu.ledger.entry import data_entry, encode_entry
 from quipu.ledger.epochs import Founder, Genesis, cluster_id_of
 from quipu.ledger.inputs import EntriesSubmitted, Input, MessageReceived, PeerConnected
@@ -61,7 +61,7 @@ class Member:
         )
         out: list[tuple[NodeId, bytes]] = []
         for spoken in effects.spoken:
-            if isinstance(spoken, SendMessage | SendEarly):
+            if isinstance(spoken, SendMessage | SendEarly | AskEarly):
                 out.append((spoken.peer, spoken.data))
             elif isinstance(spoken, EventsRead):
                 self.counts["read"] += len(spoken.ids)

@@ -84,9 +84,12 @@ class SendEarly:
 
 
 @dataclass(frozen=True, slots=True)
-class AskEarly(SendEarly):
+class AskEarly:
     """A question: it promises nothing that a loss of power could take back, and while the commit
     runs the peer prepares its answer."""
+
+    peer: NodeId
+    data: bytes
 
 
 class EntriesStored(msgspec.Struct, frozen=True, gc=False):
@@ -133,6 +136,7 @@ Durable = StoreEvent | PutBranch | AppendFeed | StoreInv | StoreProof | StoreEpo
 Spoken = (
     SendMessage
     | SendEarly
+    | AskEarly
     | EntriesStored
     | EntriesRefused
     | EventsRead

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quipu.ledger.effects import (
+    AskEarly,
     Effects,
     EntriesRefused,
     EntriesStored,
@@ -88,7 +89,11 @@ class Turns:
         """What waits may go with a turn that comes anyway."""
         if self._later is None and not self.is_stopped:
             loop = asyncio.get_running_loop()
-            self._later = loop.call_later(limits.RECEIPTS_WAIT_S, self.inbox.press)
+            self._later = loop.call_later(limits.RECEIPTS_WAIT_S, self._has_waited)
+
+    def _has_waited(self) -> None:
+        self._later = None
+        self.inbox.press()
 
     def is_idle(self) -> bool:
         return self.committing_since is None and not self.inbox.has_inputs()
@@ -151,7 +156,7 @@ class Turns:
         if effects is None:
             return
         for effect in effects.spoken:
-            if isinstance(effect, SendEarly):
+            if isinstance(effect, SendEarly | AskEarly):
                 self.outlets.send(effect.peer, effect.data)
         if effects.durable:
             self._effects, self.committing_since = effects, time.monotonic()
@@ -248,7 +253,7 @@ class Turns:
 
     def _commit_failed(self, effects: Effects, error: Exception) -> None:
         self.measures.commit_failures += 1
-        was_told = any(type(effect) is SendEarly for effect in effects.spoken)
+        was_told = any(isinstance(effect, SendEarly) for effect in effects.spoken)
         is_full = isinstance(error, stores.StoreFull)
         self.log.error("a commit failed; the core is rebuilt", error=repr(error))
         for effect in effects.spoken:

@@ -59,6 +59,8 @@ class Report:
         if self.exit_code == WRONG:
             wrong = [result.check for result in self.results if result.count]
             return f"{of}: {self.found:,} findings in {', '.join(wrong)}{unread}."
+        if self.exit_code == UNREADABLE and not copies:
+            return f"Nothing was checked{unread}."
         if self.exit_code == UNREADABLE:
             return f"{of}: what could be read agrees{unread}."
         return f"{of} agree; every check passed."

@@ -88,6 +88,7 @@ def test_a_killed_node_answers_nobody_and_keeps_what_it_acknowledged(
         quipu_node.client.list()
     quipu_node.start()
     assert quipu_node.url == url
+    assert quipu_node.client.wait(ids[-1]).state == "read"
     assert [entry.id for entry in quipu_node.client.pages()] == ids
     assert quipu_node.client.submit("later", wait="read").state == "read"
     quipu_node.kill()

@@ -10,6 +10,7 @@ from typing import TypeVar
 from quipu.ledger.canonical import encode
 from quipu.ledger.core import Core, CoreConfig
 from quipu.ledger.effects import (
+    AskEarly,
     Durable,
     Effects,
     EntriesRefused,
@@ -339,7 +340,7 @@ class Table:
         seat.store.commit(durable)
         for effect in effects.spoken:
             seat.note(effect)
-            if isinstance(effect, SendMessage | SendEarly):
+            if isinstance(effect, SendMessage | SendEarly | AskEarly):
                 self._send(seat.name, self.names[effect.peer], effect.data)
 
     def _send(self, sender: str, receiver: str, data: bytes) -> None:

@@ -207,7 +207,7 @@ class SimNode:
             return
         self.disk.write(effects.durable)
         for effect in effects.spoken:
-            if isinstance(effect, fx.SendEarly):
+            if isinstance(effect, fx.SendEarly | fx.AskEarly):
                 self._transmit(effect.peer, effect.data, early=True)
         first = self.world.safeguards.durable_before_spoken
         if not first:
@@ -247,7 +247,7 @@ class SimNode:
             match effect:
                 case fx.SendMessage(peer, data):
                     self._transmit(peer, data, early=False)
-                case fx.SendEarly(peer, data):
+                case fx.SendEarly(peer, data) | fx.AskEarly(peer, data):
                     if early:
                         self._transmit(peer, data, early=True)
                 case _:

@@ -66,7 +66,7 @@ class Transcript:
         lines: list[str] = []
         last: bytes | None = None
         for effect in spoken:
-            if isinstance(effect, fx.SendMessage | fx.SendEarly):
+            if isinstance(effect, fx.SendMessage | fx.SendEarly | fx.AskEarly):
                 if effect.data is last:
                     lines[-1] += f",{self._name(effect.peer)}"
                     continue

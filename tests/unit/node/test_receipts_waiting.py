@@ -23,7 +23,7 @@ from quipu.ledger.words import Cord, InvNumber
 from quipu.node import limits
 from quipu.node.data_directory import open_directory
 from quipu.node.program import Node
-from quipu.node.service import EventRead, EventState, Stored
+from quipu.node.service import EventRead, EventState, NodeFailed, Stored
 from tests.small_node import running, small_node
 
 WHEREVER = 3_600.0  # longer than any test
@@ -101,6 +101,23 @@ def test_it_is_taken_soon_in_any_case(tmp_path: Path) -> None:
             await node.ledger.turns.idle()
             confirm(node, n2, first)
             assert state_of(node, first) is EventState.STORED
+            await until(lambda: state_of(node, first) is EventState.READ)
+
+    running(test)
+
+
+def test_the_time_runs_anew_after_what_waited_was_dropped(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with node_of_two(tmp_path) as (node, n2):
+            first = await stored_at(node, "first")
+            ledger = node.ledger
+            await ledger.turns.idle()
+            confirm(node, n2, first)
+            turns = ledger.measures.turns
+            ledger.inbox.fail_all(NodeFailed("dropped"))
+            await until(lambda: ledger.turns._later is None)
+            assert ledger.measures.turns == turns
+            confirm(node, n2, first)
             await until(lambda: state_of(node, first) is EventState.READ)
 
     running(test)
