@@ -1,6 +1,5 @@
 """A producer that speaks the frames of stream ingest by hand."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -91,8 +90,8 @@ async def producing(api: Talk, query: str = "", **options: Any) -> AsyncIterator
 
 async def entries_of(api: Talk, query: str = "") -> list[dict[str, Any]]:
     """All of it in order, once it is final: receipts leave at most one in 5 ms."""
-    while (await api.get("/v1/entries?state=stored&limit=1")).json["items"]:
-        await asyncio.sleep(0.01)
+    for entry in (await api.get("/v1/entries?state=stored&limit=1000")).json["items"]:
+        await api.get(f"/v1/entries/{entry['id']}/status?wait=30s")
     found: list[dict[str, Any]] = []
     after = ""
     while True:
