@@ -56,7 +56,7 @@ demo: install ## run a simulated world of three nodes and print what it proves
 	@$(BIN)/python -m tests.simulation demo
 
 test: install lint types layers ## the whole suite: what CI runs
-	@$(PYTEST) --dist worksteal tests
+	@$(PYTEST) --dist loadgroup tests
 
 check: install ## all that is fast, side by side: before each commit
 	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target \
