@@ -30,7 +30,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
-	replay kill-test fault-test fuzz ablation bench-core bench-node bench-cluster \
+	replay kill-test fault-test fuzz ablation bench-core bench-node bench-cluster bench-spark \
 	reference figures clean
 
 help: ## list the targets
@@ -106,6 +106,9 @@ bench-node: install ## BENCH='--help': a node over HTTP beside a bare loop of th
 
 bench-cluster: install ## BENCH='--help': three nodes beside a bare loop of three processes
 	@$(BIN)/python -m bench.cluster $(BENCH)
+
+bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and rustworkx
+	@$(BIN)/python -m bench.spark $(BENCH)
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference
