@@ -185,6 +185,7 @@ class Core:
         self._settle(turn)
         self.intake.proving.prove(turn)
         self.exchange.speak(turn, self._members_connected())
+        self._serve.speak(turn)
         self._save(turn)
         self._deadline_ms = self._next_deadline(turn)
         return turn.effects()
@@ -225,6 +226,7 @@ class Core:
                 self.exchange.connect(peer)
             case PeerLost(peer):
                 self.exchange.lose(peer)
+                self._serve.lose(peer)
             case MessageReceived(peer, data):
                 if peer not in self.sync.views:
                     turn.note(peer, Reason.UNREQUESTED, "not connected")
@@ -249,7 +251,7 @@ class Core:
                 if known is None or known.number < inv.number:  # the last of a turn will do
                     heard[inv.signer, peer] = inv
             case GetData():
-                turn.send(peer, self._serve.answer(message))
+                self._serve.ask(peer, message, turn)
             case SyncEvent():
                 self._hear_sync(peer, message, turn)
             case Answer():
@@ -301,7 +303,7 @@ class Core:
         self._take_asked(answer.events, peer, turn)
         is_progress = len(turn.durable) + len(self.dag.changed) > before
         if answer.more and is_progress:
-            self.fetch.has_more(peer, request)
+            self.fetch.has_more(peer, request, turn.now)
         self.exchange.answered(peer, request, is_progress, not answer.more, turn)
 
     def _take_asked(self, events: list[EventBytes], peer: NodeId, turn: Turn) -> None:
@@ -468,6 +470,7 @@ class Core:
             self.exchange.next_deadline(turn.now),
             self.recovery.deadline_ms,
             self.intake.proving.next_deadline(turn.now),
+            self._serve.next_deadline(turn.now),
         ]
         if not self.dag.is_settled:
             waits.append(turn.now.monotonic_ms)
