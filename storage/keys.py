@@ -87,6 +87,15 @@ def feed_of(key: bytes | memoryview) -> int:
     return number
 
 
+def index_key(index: int) -> bytes:
+    """Of the log."""
+    return _U64.pack(index)
+
+
+def index_of(key: bytes | memoryview) -> int:
+    return feed_of(key)
+
+
 def epoch_key(number: EpochNo) -> bytes:
     return _U64.pack(number)
 

@@ -12,11 +12,20 @@ from typing import IO
 import lmdb
 
 from quipu.ledger import signing
-from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Held, Saved
+from quipu.ledger.log.state import SavedLog
 from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
-from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
+from quipu.storage import (
+    counting,
+    environment,
+    keyed,
+    keys,
+    limits,
+    log_tables,
+    ownership,
+    records,
+)
 from quipu.storage.ahead import Ahead
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
@@ -30,6 +39,7 @@ from quipu.storage.event_blob import StoredEvent, held_of, meta_of_blob, open_bl
 from quipu.storage.ownership import OWN_STATE
 from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
+    Kept,
     OutcomeUnknown,
     Owner,
     StoreClosed,
@@ -67,6 +77,7 @@ def open_store(
         tables = environment.open_tables(env, path, create=True)
         try:
             created = ownership.claim(env, path, tables, owner, recovering)
+            tables = ownership.upgraded(env, path, tables)
         except StoreCorrupt as corrupt:
             raise StoreDamaged(f"{path}: {corrupt}") from corrupt
         environment.sync_directory(path)
@@ -105,7 +116,7 @@ class LmdbStore:
         self._ahead = Ahead(path / environment.DATA_FILE)
 
     # --- writing ----------------------------------------------------------------------------
-    def commit(self, durable: Sequence[Durable]) -> None:
+    def commit(self, durable: Sequence[Kept]) -> None:
         with self._writing:
             if self._closed:
                 raise StoreClosed(str(self.path))
@@ -121,7 +132,7 @@ class LmdbStore:
                     self._grow()
         raise StoreFull(f"{self.path}: one batch does not fit")
 
-    def _write(self, durable: Sequence[Durable]) -> None:
+    def _write(self, durable: Sequence[Kept]) -> None:
         written = 0
         self._ahead.make((self._env.info()["last_pgno"] + 1) * self._page_bytes)
         try:
@@ -167,6 +178,10 @@ class LmdbStore:
                 own.newest_journal,
                 own.recovering,
             )
+
+    def saved_log(self) -> SavedLog:
+        with self._snapshot as txn:
+            return log_tables.read_log(txn, self._tables)
 
     def meta(self, identity: EventId) -> EventMeta | None:
         with self._snapshot as txn:
