@@ -35,7 +35,7 @@ from quipu.storage.environment import (
     Tables,
     records_from,
 )
-from quipu.storage.event_blob import StoredEvent, held_of, open_blob
+from quipu.storage.event_blob import StoredEvent, held_of, meta_of_blob, open_blob
 from quipu.storage.ownership import OWN_STATE
 from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
@@ -224,21 +224,21 @@ class LmdbStore:
             return found
         with self._snapshot as txn:
             for seq, blob in self._blobs(txn, first, last):
-                found.append(open_blob(first._replace(seq=seq), blob).meta())
+                slot = Slot(first.author_no, first.journal, seq, first.number)
+                found.append(meta_of_blob(slot, blob))
                 if len(found) == count_max:
                     break
         return found
 
     def _blobs(self, txn: ReadTxn, first: Slot, last: Seq) -> Iterator[tuple[Seq, memoryview]]:
         """What one branch has of its own, in order."""
-        start, end = keys.slot_key(first), keys.slot_keys_above(first._replace(seq=last))[0]
-        number = start[-keys.NUMBER_BYTES :]
-        for key, blob in records_from(txn, self._tables.events, start):
-            place = bytes(key)
-            if place >= end:
+        cord, number = first[:2], first.number
+        for key, blob in records_from(txn, self._tables.events, keys.slot_key(first)):
+            author_no, journal, seq, branch = keys.numbers_of_slot(key)
+            if seq > last or (author_no, journal) != cord:
                 break
-            if place.endswith(number):
-                yield keys.seq_of(place), blob
+            if branch == number:
+                yield seq, blob
 
     def entry(self, identity: EventId, index: int) -> bytes | None:
         with self._snapshot as txn:
