@@ -29,8 +29,8 @@ FAST_GROUPS := $(wildcard tests/unit tests/property tests/contract tests/vectors
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
-	replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
+.PHONY: help install system run demo test check lint format types layers format-check quick-tests \
+	lock sim replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
 	reference figures clean
 
 help: ## list the targets
@@ -55,7 +55,11 @@ run: install ## run a node: data in ./var, API 127.0.0.1:8470, OPS 127.0.0.1:847
 demo: install ## run a simulated world of three nodes and print what it proves
 	@$(BIN)/python -m tests.simulation demo
 
+system: ## install what the whole suite needs beside Python (as root, Debian or Ubuntu)
+	@scripts/system-packages --install
+
 test: install lint types layers ## the whole suite: what CI runs
+	@scripts/system-packages
 	@$(PYTEST) --dist worksteal tests
 
 check: install ## all that is fast, side by side: before each commit
