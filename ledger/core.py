@@ -24,7 +24,7 @@ from quipu.ledger.effects import (
     PutOwnState,
     StoreEpoch,
 )
-from quipu.ledger.entry import decode_entry
+from quipu.ledger.entry import check_entries
 from quipu.ledger.epochs import Epochs, decode_document
 from quipu.ledger.event import (
     SignedEvent,
@@ -405,8 +405,7 @@ class Core:
                 raise Refused(Reason.NOT_A_MEMBER, "this node may not write")
             if self.me not in self.epochs.by_number[self._write_epoch].members:
                 raise Refused(Reason.CATCHING_UP)
-            for entry in submission.entries:
-                decode_entry(entry)
+            check_entries(submission.entries)
             self.author.submit(submission)
         except Refused as refusal:
             turn.say(EntriesRefused(submission.ticket, refusal.reason, refusal.detail))

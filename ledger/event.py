@@ -14,7 +14,7 @@ import msgspec
 
 from quipu.ledger import limits, merkle, signing
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.entry import decode_entry
+from quipu.ledger.entry import check_entries
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import (
     BranchKey,
@@ -154,8 +154,7 @@ def read_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ..
     leaves = merkle.leaf_hashes(entries)
     if merkle.root_of(leaves) != header.entries_root:
         refuse(Reason.BAD_ROOT)
-    for entry in entries:
-        decode_entry(entry)
+    check_entries(entries)
     return entries, leaves
 
 
