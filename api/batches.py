@@ -77,7 +77,8 @@ async def array_reply(call: Call) -> Reply:
         body = await call.read_body(bytes_max)
         with call.face.pressure.working():
             outcomes = await _store_array(call, body, terms, query.atomic)
-    return _reply(call, await _results(call, outcomes, terms, 0))
+    results = await _results(call, outcomes, terms, 0)
+    return _reply(call, results, isinstance(outcomes, _Together))
 
 
 def _asked(call: Call) -> tuple[BatchQuery, _Terms]:
@@ -235,7 +236,9 @@ def _result(
     return BatchResult(index, status, str(outcome.id), state_now, outcome.duplicate)
 
 
-def _reply(call: Call, results: list[BatchResult]) -> Reply:
+def _reply(call: Call, results: list[BatchResult], is_alike: bool) -> Reply:
+    if is_alike:
+        return call.reply(BatchAnswer(len(results), 0, 0, results), results[0].status)
     stored = sum(r.duplicate is False for r in results)
     duplicates = sum(r.duplicate is True for r in results)
     refused = len(results) - stored - duplicates

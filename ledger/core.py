@@ -25,10 +25,11 @@ from quipu.ledger.effects import (
     PutOwnState,
     StoreEpoch,
 )
-from quipu.ledger.entry import decode_entry
+from quipu.ledger.entry import check_entries
 from quipu.ledger.epochs import Epochs, decode_document
 from quipu.ledger.event import (
     SignedEvent,
+    Standing,
     decode_event,
     decode_header,
     event_id,
@@ -192,6 +193,7 @@ class Core:
         self._settle(turn)
         self.intake.proving.prove(turn)
         self.exchange.speak(turn, self._members_connected())
+        self._serve.speak(turn)
         self._save(turn)
         self._deadline_ms = self._next_deadline(turn)
         return turn.effects()
@@ -233,6 +235,7 @@ class Core:
                 self.exchange.connect(peer)
             case PeerLost(peer):
                 self.exchange.lose(peer)
+                self._serve.lose(peer)
             case MessageReceived(peer, data):
                 if peer not in self.sync.views:
                     turn.note(peer, Reason.UNREQUESTED, "not connected")
@@ -262,7 +265,7 @@ class Core:
                 if known is None or known.number < inv.number:  # the last of a turn will do
                     heard[inv.signer, peer] = inv
             case GetData():
-                turn.send(peer, self._serve.answer(message))
+                self._serve.ask(peer, message, turn)
             case SyncEvent():
                 self._hear_sync(peer, message, turn)
             case Answer():
@@ -316,30 +319,21 @@ class Core:
         self._take_asked(answer.events, peer, turn)
         is_progress = len(turn.durable) + len(self.dag.changed) > before
         if answer.more and is_progress:
-            self.fetch.has_more(peer, request)
+            self.fetch.has_more(peer, request, turn.now)
         self.exchange.answered(peer, request, is_progress, not answer.more, turn)
 
     def _take_asked(self, events: list[EventBytes], peer: NodeId, turn: Turn) -> None:
-        fresh: list[SignedEvent] = []
-        for data in events:
-            try:
-                event = decode_event(data.header, data.signature, data.body)
-            except Refused as refusal:
-                turn.refuse(peer, refusal)
-                continue
-            if self._is_above_all(event) or self.past.meta(event.id) is None:
-                fresh.append(event)
-            else:
-                self.intake.proving.replace(event, turn)
+        fresh = self._fresh(events, peer, turn)
         granted = Runs(self.known, turn.due_until).granted(fresh)
         is_flat = self.config.safeguards.window_only_on_admission
         for event in fresh:
-            grant = granted.pop(event.id, None)
-            if grant is not None:
-                event = with_standing(event, grant.standing)
-            if grant is not None and is_flat:
-                is_flat = self.intake.take_granted(event, grant.meta, peer, turn)
-                continue
+            meta = granted.metas.pop(event.id, None)
+            if meta is not None:
+                is_spared = event.id in granted.spared
+                event = with_standing(event, Standing.SPARED if is_spared else Standing.GOOD)
+                if is_flat:
+                    is_flat = self.intake.take_granted(event, meta, peer, turn)
+                    continue
             is_flat = False  # what was granted rested on this one, perhaps
             if self.past.meta(event.id) is not None:  # it waited here, and was released
                 continue
@@ -349,12 +343,31 @@ class Core:
                 turn.refuse(peer, refusal)
         self._note_own_conviction()
 
-    def _is_above_all(self, event: SignedEvent) -> bool:
-        """Higher in its cord than anything held: nobody needs to look for it (2 us an event)."""
-        header = event.header
-        author_no = self.epochs.node_numbers.get(NodeId(header.author), NOT_A_MEMBER)
-        branches = self.dag.cords.get(Cord(author_no, Journal(header.journal)))
-        return branches is not None and all(header.seq > branch.held_seq for branch in branches)
+    def _fresh(self, events: list[EventBytes], peer: NodeId, turn: Turn) -> list[SignedEvent]:
+        """Those that are well-formed and not held."""
+        fresh: list[SignedEvent] = []
+        tops: dict[tuple[bytes, int], int] = {}  # nobody looks for what lies above: 2 us an event
+        for data in events:
+            try:
+                event = decode_event(data.header, data.signature, data.body)
+            except Refused as refusal:
+                turn.refuse(peer, refusal)
+                continue
+            header = event.header
+            cord = (header.author, header.journal)
+            top = tops.get(cord)
+            if top is None:
+                top = tops[cord] = self._held_top(*cord)
+            if header.seq > top or self.past.meta(event.id) is None:
+                fresh.append(event)
+            else:
+                self.intake.proving.replace(event, turn)
+        return fresh
+
+    def _held_top(self, author: bytes, journal: int) -> int:
+        """The highest seq that is held of a cord, on whatever branch."""
+        cord = Cord(self.epochs.node_numbers.get(NodeId(author), NOT_A_MEMBER), Journal(journal))
+        return max((branch.held_seq for branch in self.dag.cords.get(cord, ())), default=0)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
         if not self.exchange.hear(peer, message, turn):
@@ -406,8 +419,7 @@ class Core:
                 raise Refused(Reason.NOT_A_MEMBER, "this node may not write")
             if self.me not in self.epochs.by_number[self._write_epoch].members:
                 raise Refused(Reason.CATCHING_UP)
-            for entry in submission.entries:
-                decode_entry(entry)
+            check_entries(submission.entries)
             self.author.submit(submission)
         except Refused as refusal:
             turn.say(EntriesRefused(submission.ticket, refusal.reason, refusal.detail))
@@ -486,6 +498,7 @@ class Core:
             self.exchange.next_deadline(turn.now),
             self.recovery.deadline_ms,
             self.intake.proving.next_deadline(turn.now),
+            self._serve.next_deadline(turn.now),
         ]
         if not self.dag.is_settled:
             waits.append(turn.now.monotonic_ms)

@@ -162,7 +162,7 @@ class Exchange:
             lines = intake.fetch.take_orphans(peer).items()
             orphans = {place: tip for place, tip in lines if tip not in intake.waiting}
             wants.ranges += self._gaps.of_orphans(orphans, wants.ranges)
-            ids = intake.fetch.ids_for(peer, peers, turn.now) if intake.fetch.wanted else []
+            ids = intake.fetch.ids_for(peer, peers, turn.now)
             if ids or wants:
                 turn.ask_early(peer, intake.fetch.ask(peer, ids, wants, turn.now))
 

@@ -1,4 +1,5 @@
-"""Signatures that ranges were spared, verified later: a few a turn, lowest first.
+"""Signatures that ranges were spared, verified later: a few a turn, lowest first, and none while
+the node is far behind.
 
 One that is wrong came from a peer that has lied about it: the event is what its author wrote all
 the same, and a good signature for it is asked of the others. Until there is one, a range that
@@ -67,7 +68,7 @@ class Proving:
             self._tighten(self._known.dag.branches[meta.branch], work)
 
     def prove(self, turn: Turn) -> None:
-        if not self._known.guards.spared_proven:
+        if not self._known.guards.spared_proven or self._fetch.is_far_behind(turn.now):
             return
         room = limits.PROVED_PER_TURN_MAX
         for key, work in list(self._works.items()):
@@ -106,6 +107,8 @@ class Proving:
     def next_deadline(self, now: Now) -> int | None:
         if not self._known.guards.spared_proven:
             return None
+        if self._fetch.is_far_behind(now):
+            return None  # the turn that ends it goes on here
         pace_ms = now.monotonic_ms + limits.PROVE_PACE_MS
         branches = self._known.dag.branches
         waits = [

@@ -408,6 +408,12 @@ async def test_wrong_body_is_refused_with_its_place(name: str) -> None:
         assert api.node.submissions == 0
 
 
+async def test_an_unknown_field_is_told_the_known_ones() -> None:
+    async with talking() as api:
+        reply = await api.post("/v1/entries", b'{"dat":1}')
+        assert "/dat: is no field here; there are data, data_base64, stream" in reply.json["detail"]
+
+
 WRONG_PACKED = {
     "cut": (b"\x81\xa4data", "malformed-body"),
     "trailing": (b"\x81\xa4data\x01\x02", "malformed-body"),
