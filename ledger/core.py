@@ -7,10 +7,11 @@ one transaction, and speaks the others after it. The parts never call the core.
 from dataclasses import dataclass
 
 from quipu.ledger import inv as invs
-from quipu.ledger import lone_epochs, signing
+from quipu.ledger import signing
 from quipu.ledger.admission import Admission, Placed
 from quipu.ledger.author import Author
 from quipu.ledger.cluster_time import ClusterTime
+from quipu.ledger.coming import Coming
 from quipu.ledger.confirmer import Confirmer, Grounds
 from quipu.ledger.convictions import Convictions
 from quipu.ledger.dag import Dag
@@ -43,28 +44,34 @@ from quipu.ledger.history import History, Saved
 from quipu.ledger.inputs import (
     EntriesSubmitted,
     EpochClosed,
+    EpochOffered,
     EpochOpened,
     Input,
     MessageReceived,
     PeerConnected,
     PeerLost,
+    ReadyAsked,
 )
 from quipu.ledger.intake import Intake
 from quipu.ledger.known import Known
 from quipu.ledger.messages import (
     Answer,
     EpochMessage,
+    EpochOffer,
     EpochWant,
     EventBytes,
     EventMessage,
     EvidenceMessage,
     GetData,
     InvMessage,
+    ReadyMessage,
+    ReadyWant,
     SyncEvent,
     bytes_of,
     decode_message,
 )
 from quipu.ledger.past import Past
+from quipu.ledger.pressure import Pressure
 from quipu.ledger.proving import Proving
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.recovery import Recovery
@@ -118,6 +125,7 @@ class Core:
         newest = max(saved.newest_journal_own, self.dag.newest_journal.get(self.me, Journal(0)))
         self.author = Author(self.known, config.entropy, newest)
         self.fetch = Fetch(guards)
+        self._pressure = Pressure()
         self.sync = Sync(self.dag, self.receipts)
         self.resend = Resend(config.key.node_id)
         self.intake = Intake(
@@ -128,7 +136,7 @@ class Core:
             self.fetch,
             self.sync,
             self.resend,
-            Proving(self.known, self.fetch),
+            Proving(self.known, self.fetch, self._pressure),
         )
         self.recovery = Recovery(
             (saved.recovering or config.key_existed) and guards.restore_guard, now
@@ -136,7 +144,8 @@ class Core:
         self.cluster_time = ClusterTime()
         gaps = Gaps(self.dag, self.past, self.receipts, guards)
         self.exchange = Exchange(self.intake, self.recovery, gaps, guards)
-        self._serve = Serve(self.known, self.intake.proving)
+        self.coming = Coming(self.known, self.confirmer, self.fetch, self.sync, self.recovery)
+        self._serve = Serve(self.known, self.intake.proving, self._pressure)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
         self._close_wanted = b""
@@ -184,6 +193,7 @@ class Core:
         self._write(turn)
         self._sign(turn)
         self._settle(turn)
+        self._pressure.feel(turn)
         self.intake.proving.prove(turn)
         self.exchange.speak(turn, self._members_connected())
         self._serve.speak(turn)
@@ -209,6 +219,7 @@ class Core:
                 self.confirmer.sealed = own.sealed
             else:
                 self.confirmer.owes_first = self.me in self.epochs.newest.members
+        self.confirmer.recall_numbers(self.me)
         for signer, record in sorted(self.receipts.newest.items()):
             data = self.past.inv(signer, record.number)
             if data is not None and record.epoch == self.epochs.newest.number:
@@ -236,10 +247,15 @@ class Core:
                     self._hear(peer, data, heard, turn)
                 except Refused as refusal:
                     turn.refuse(peer, refusal)
-            case EpochClosed(close):
-                self._close_wanted = close
+            case EpochClosed(close, epoch):
+                if epoch is None or epoch == self.epochs.newest.number:
+                    self._close_wanted = close
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
+            case EpochOffered(document, seals):
+                self.coming.offered(document, seals, self.config.key.node_id, turn)
+            case ReadyAsked(nodes):
+                self.coming.ask(nodes, turn)
 
     def _hear(self, peer: NodeId, data: bytes, heard: Heard, turn: Turn) -> None:
         message = decode_message(data)
@@ -262,9 +278,11 @@ class Core:
                 if held is not None:
                     turn.send(peer, EpochMessage(held[0], list(held[1])))
             case EpochMessage(document, seals):
-                if lone_epochs.is_next(self.known, document, seals):
+                if self.coming.is_vouched(document, seals, peer):
                     self._open(document, tuple(seals), turn)
                     self.exchange.want_epoch(peer, turn)
+            case EpochOffer() | ReadyWant() | ReadyMessage():
+                self.coming.hear(message, peer, turn)
             case EvidenceMessage(proof):
                 self.intake.take_proof(proof, peer, turn)
                 self._note_own_conviction()
@@ -386,6 +404,8 @@ class Core:
         self._cut_unread += rows
         self.intake.cut_rows(rows)
         self._close_wanted = self.confirmer.sealed = b""
+        self.coming.opened()
+        self.confirmer.recall_numbers(self.me)
         self.confirmer.owes_first = self.me in epoch.members
         self.confirmer.consider_all()
         for _, inv in self.receipts.of_opened(epoch.number):
@@ -434,6 +454,7 @@ class Core:
         signed = self.confirmer.sign(grounds)
         if self._close_wanted:
             signed += self._seal(turn, grounds)
+        self.coming.settle(turn)
         for inv in signed:
             self.intake.count_inv(self.me, inv, turn)
         if signed:

@@ -138,9 +138,10 @@ class Ordering:
         self._applied(found)
 
     def roster_changed(self) -> None:
-        epoch = self.model.view.epoch
-        keys = tuple(sorted(epoch.members.items()))
-        self._inputs.append(RosterChanged(epoch.number, keys))
+        epochs, voters = self.model.view.epochs, self.machine.state.log.voters.all
+        keys = tuple(sorted(epochs.node_ids.items()))
+        listeners = tuple(sorted({*epochs.newest.members, *voters}))
+        self._inputs.append(RosterChanged(epochs.newest.number, keys, listeners))
 
     # --- before a turn --------------------------------------------------------------------------
     def next_deadline(self, now: Now) -> int | None:

@@ -55,7 +55,7 @@ from quipu.ledger.log.tickets import BUSY, LOST, NO_QUORUM, Tickets
 from quipu.ledger.log.voter import Voter
 from quipu.ledger.log.words import LogTicket, Place
 from quipu.ledger.refusals import Reason, Refused, refuse
-from quipu.ledger.words import NodeId, NodeNo, Now
+from quipu.ledger.words import GENESIS_EPOCH, NodeId, NodeNo, Now
 
 
 class LogMachine:
@@ -65,7 +65,7 @@ class LogMachine:
         self, settings: LogSettings, saved: SavedLog, keys: dict[NodeNo, NodeId], now: Now
     ) -> None:
         self.state = LogState(settings, saved)
-        self.state.keys = dict(sorted(keys.items()))
+        self.state.enrol(GENESIS_EPOCH, dict(sorted(keys.items())), tuple(sorted(keys)))
         self._voter = Voter(self.state)
         self._election = Election(self.state)
         self._master = Master(self.state)
@@ -122,7 +122,8 @@ class LogMachine:
             case LogCompacted():
                 self._on_compacted(item, turn)
             case RosterChanged():
-                self.state.epoch, self.state.keys = item.epoch, dict(sorted(item.keys))
+                self.state.enrol(item.epoch, dict(sorted(item.keys)), item.listeners)
+                self._master.forget_others()
             case RecoveryForced():
                 self._recovery.force()
             case _:

@@ -95,6 +95,12 @@ class Master:
         self.reign = None
         return waiting
 
+    def forget_others(self) -> None:
+        """Who is told of the log no more is not waited for either."""
+        if self.reign is not None:
+            told = self._state.listeners
+            self.reign.progress = {n: p for n, p in self.reign.progress.items() if n in told}
+
     @property
     def current(self) -> Reign:
         assert self.reign is not None
