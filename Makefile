@@ -14,7 +14,7 @@ PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
-# Flags for `make bench-node` and `make bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
+# Flags for `make bench-node`, `bench-abuse` and `bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
 # Flags for `make fuzz`, as FUZZ='--each --peers'
 FUZZ ?=
@@ -29,9 +29,9 @@ FAST_GROUPS := $(wildcard tests/unit tests/property tests/contract tests/vectors
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: help install run demo test check lint format types layers format-check quick-tests lock sim \
-	replay kill-test fault-test fuzz ablation bench-core bench-node bench-cluster bench-spark \
-	reference figures clean
+.PHONY: help install system run demo test check lint format types layers format-check quick-tests \
+	lock sim replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
+	bench-spark reference figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,7 +55,11 @@ run: install ## run a node: data in ./var, API 127.0.0.1:8470, OPS 127.0.0.1:847
 demo: install ## run a simulated world of three nodes and print what it proves
 	@$(BIN)/python -m tests.simulation demo
 
+system: ## install what the whole suite needs beside Python (as root, Debian or Ubuntu)
+	@scripts/system-packages --install
+
 test: install lint types layers ## the whole suite: what CI runs
+	@scripts/system-packages
 	@$(PYTEST) --dist loadgroup tests
 
 check: install ## all that is fast, side by side: before each commit
@@ -103,6 +107,9 @@ bench-core: install ## speed of the pure path beside the machine's own limits
 
 bench-node: install ## BENCH='--help': a node over HTTP beside a bare loop of the same path
 	@$(BIN)/python -m bench.node $(BENCH)
+
+bench-abuse: install ## BENCH='--help': a node under twice its peak, and beside clients that mean no good
+	@$(BIN)/python -m bench.resilience $(BENCH)
 
 bench-cluster: install ## BENCH='--help': three nodes beside a bare loop of three processes
 	@$(BIN)/python -m bench.cluster $(BENCH)

@@ -85,10 +85,7 @@ class Acceptor:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if listening.family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        try:
-            listening.bind(address)
-        except OSError as error:
-            raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from error
+        listening.bind(address)
         listening.setblocking(False)
         listening.listen(limits.BACKLOG)
 

@@ -7,10 +7,9 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
-from quipu.api.bodies import JSON, media_type_of
+from quipu.api.bodies import JSON, decoded, media_type_of
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
-from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import (
     BackupRequest,
     Draining,
@@ -82,12 +81,7 @@ async def export(call: Call) -> Response:
 async def _asked(call: Call, requests: "msgspec.json.Decoder[Asked]") -> Asked:
     if call.body_type != JSON:
         problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{call.body_type} is not read here, {JSON} is")
-    body = await call.read_body(call.face.settings.body_bytes_max)
-    check_utf8(body, "")
-    try:
-        return requests.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        refuse_undecodable(error, "")
+    return decoded(requests, await call.read_body(call.face.settings.body_bytes_max))
 
 
 def _target(call: Call, folder: str, target: str) -> Path:
@@ -158,11 +152,7 @@ async def publish_report(call: Call) -> Response:
     if kind != JSON:
         problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{kind} is not read here, {JSON} is")
     body = await call.read_body(limits.REPORT_BYTES_MAX)
-    check_utf8(body, "")
-    try:
-        _reports.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        refuse_undecodable(error, "")
+    decoded(_reports, body)
     await _administration(call).keep_report(body)
     return web.Response(status=204)
 

@@ -122,9 +122,9 @@ def read_entry(body: bytes, media_type: str, defaults: Defaults, where: str = ""
     """One entry of that media type; `where` is its JSON pointer in a batch."""
     match media_type:
         case "application/json":
-            new, is_packed = _decoded(_entries, body, where), False
+            new, is_packed = decoded(_entries, body, where), False
         case "application/msgpack":
-            new, is_packed = _decoded(_packed_entries, body, where), True
+            new, is_packed = decoded(_packed_entries, body, where), True
         case "application/cloudevents+json":
             return _cloudevent(body, defaults, where)
         case _:
@@ -276,7 +276,7 @@ def _time(text: str, where: str) -> int:
 
 
 def _cloudevent(body: bytes, defaults: Defaults, where: str) -> Shaped:
-    event = _decoded(_cloudevents, body, where)
+    event = decoded(_cloudevents, body, where)
     if event.specversion != "1.0":
         raise at(Code.INVALID_FIELD, f"{where}/specversion", "1.0 is read")
     named = f"{event.source} {event.id}"  # a source has no space
@@ -288,10 +288,11 @@ def _cloudevent(body: bytes, defaults: Defaults, where: str) -> Shaped:
     return _shape(content, _one_stream(None, defaults, where), defaults, where)
 
 
-def _decoded(decoder: "_Decoder[T]", body: bytes, where: str) -> T:
+def decoded(decoder: "_Decoder[T]", body: bytes, where: str = "") -> T:
+    """What a body says, or the place where it is wrong."""
     if isinstance(decoder, msgspec.json.Decoder):
         check_utf8(body, where)
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        refuse_undecodable(error, where)
+        refuse_undecodable(error, where, getattr(decoder.type, "__struct_fields__", ()))

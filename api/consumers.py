@@ -8,12 +8,11 @@ from aiohttp import web
 from msgspec import UNSET, UnsetType
 
 from quipu.api import limits
-from quipu.api.bodies import JSON, StreamName
+from quipu.api.bodies import JSON, StreamName, decoded
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
 from quipu.api.cursors import Cursor, read_cursor
 from quipu.api.events import FOR_NOW
-from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import ConsumerBody, ConsumerList
 from quipu.api.problems import at, problem
 from quipu.api.reading import readable_streams, refuse_beyond
@@ -96,12 +95,7 @@ def _name(call: Call) -> str:
 async def _asked(call: Call) -> NewConsumer:
     if call.body_type != JSON:
         problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{call.body_type} is not read here, {JSON} is")
-    body = await call.read_body(call.face.settings.body_bytes_max)
-    check_utf8(body, "")
-    try:
-        return _bodies.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        refuse_undecodable(error, "")
+    return decoded(_bodies, await call.read_body(call.face.settings.body_bytes_max))
 
 
 def _cursor(call: Call, text: str) -> str:

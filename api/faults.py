@@ -1,6 +1,7 @@
 """From what a decoder says is wrong to a problem with a JSON pointer."""
 
 import re
+from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
@@ -22,15 +23,18 @@ def check_utf8(body: bytes, where: str) -> None:
         raise at(Code.MALFORMED_BODY, where, detail) from error
 
 
-def refuse_undecodable(error: Exception, where: str) -> NoReturn:
+def refuse_undecodable(error: Exception, where: str, fields: Sequence[str] = ()) -> NoReturn:
+    """`fields` are those that would have been known."""
     if isinstance(error, RecursionError):
         raise at(Code.MALFORMED_BODY, where, "is nested too deeply") from error
     if not isinstance(error, msgspec.ValidationError):
         raise at(Code.MALFORMED_BODY, where, str(error)) from error
-    raise validation_problem(error, where) from error
+    raise validation_problem(error, where, fields) from error
 
 
-def validation_problem(error: msgspec.ValidationError, where: str = "") -> Problem:
+def validation_problem(
+    error: msgspec.ValidationError, where: str = "", fields: Sequence[str] = ()
+) -> Problem:
     """msgspec names the place as `$.items[3].stream`; people get a JSON pointer."""
     text = str(error)
     found = _PLACE.search(text)
@@ -39,7 +43,8 @@ def validation_problem(error: msgspec.ValidationError, where: str = "") -> Probl
     unknown, missing = _UNKNOWN.match(detail), _MISSING.match(detail)
     if unknown:
         name = escaped(unknown[1])
-        return at(Code.UNKNOWN_FIELD, f"{pointer}/{name}", "is no field of what is read here")
+        known = f"; there are {', '.join(fields)}" if fields and pointer == where else ""
+        return at(Code.UNKNOWN_FIELD, f"{pointer}/{name}", f"is no field here{known}")
     if missing:
         return at(Code.INVALID_FIELD, f"{pointer}/{escaped(missing[1])}", "is missing")
     return Problem(

@@ -7,11 +7,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from quipu import __version__
-from quipu.api.bodies import JSON
+from quipu.api.bodies import JSON, decoded
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
 from quipu.api.events import FOR_NOW
-from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import (
     ClusterBody,
     MemberBody,
@@ -151,12 +150,7 @@ async def query(call: Call) -> Response:
 async def _asked(call: Call) -> NewQuery:
     if call.body_type != JSON:
         problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{call.body_type} is not read here, {JSON} is")
-    body = await call.read_body(call.face.settings.body_bytes_max)
-    check_utf8(body, "")
-    try:
-        return _queries.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        refuse_undecodable(error, "")
+    return decoded(_queries, await call.read_body(call.face.settings.body_bytes_max))
 
 
 def _timeout_ms(text: str) -> int:

@@ -81,7 +81,11 @@ class Listeners:
         """Its URL."""
         door, _ = await self._door(routes, counters)
         acceptor = Acceptor(door, self.context)
-        port = await acceptor.start(host, port)
+        try:
+            port = await acceptor.start(host, port)
+        except OSError as error:
+            where = f"{_shown(host)}:{port}"
+            raise OSError(error.errno, error.strerror or str(error), where) from error
         self.sites.append(acceptor)
         counters.waiting = acceptor.waiting
         scheme = "http" if self.context is None else "https"
@@ -118,8 +122,8 @@ async def serve(
     ledger: Ledger, settings: Settings, administration: Administration | None = None
 ) -> Running:
     """Without an administration there are no admin verbs. Raises `PublicWithoutAuth`,
-    `TokensUnusable`, `ssl.SSLError` or `OSError` (a port that is taken), each before anything
-    answers."""
+    `TokensUnusable`, `ssl.SSLError` or `OSError` (its file name: the address that cannot be had),
+    each before anything answers."""
     settings.refuse_public_without_auth()
     listed = API if administration is None else API + ADMIN
     face = Face.of(ledger, settings, Routes(listed), msgspec.json.encode(document(listed)))

@@ -147,14 +147,17 @@ class Abuse:
             found.append(beside.latency_ms[name] / max(calm.latency_ms[name], 1e-3))
         self.refused += sum(beside.statuses.values()) - beside.accepted
 
+    def median_of(self, share: str) -> float:
+        return median(self.times[share])
+
     def line(self) -> str:
-        p50, p99 = (median(self.times[name]) for name in ("p50", "p99"))
+        p50, p99 = (self.median_of(name) for name in ("p50", "p99"))
         refused = f", {self.refused} refused" if self.refused else ""
         return f"abuse {self.kind:12} p50 {p50:.2f} x, p99 {p99:.2f} x of without{refused}"
 
     @property
     def is_too_slow(self) -> bool:
-        return any(median(found) > TIMES_MAX for found in self.times.values())
+        return any(self.median_of(share) > TIMES_MAX for share in self.times)
 
 
 def measure(node: Server, kind: str, rate: float, plan: Plan) -> tuple[Abuse, int]:

@@ -1,5 +1,6 @@
 """What is measured of the HTTP face, and the bare loop beside it in the same round."""
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,6 +30,16 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Floors:
+    """What is asked of a case on two quiet cores and their disk."""
+
+    entries_per_s: float = 0.0
+    ratio: float = 0.55  # to the bare loop, where there is one beside it
+    p50_ms: float = math.inf
+    p99_ms: float = math.inf
+
+
+@dataclass(frozen=True)
 class Case:
     name: str
     unit: str
@@ -39,6 +50,7 @@ class Case:
     beside_bare: bool = True
     stream: str = ""  # one connection that takes many entries: of which kind
     per_chunk: int = 1
+    floors: Floors = Floors()
 
 
 @dataclass(frozen=True)
@@ -113,9 +125,30 @@ def _reads_by_page(server: Server) -> list[bytes]:
 
 
 CASES = (
-    Case("post-1", "POSTs of one entry, 1 connection", 1, 1, _posts("post-1")),
-    Case("post-64", "POSTs of one entry, 64 connections", 64, 1, _posts("post-64")),
-    Case("batch", "batches of 100, 8 connections", 8, BATCH_ENTRIES, _batches("batch")),
+    Case(
+        "post-1",
+        "POSTs of one entry, 1 connection",
+        1,
+        1,
+        _posts("post-1"),
+        floors=Floors(p50_ms=1.2),
+    ),
+    Case(
+        "post-64",
+        "POSTs of one entry, 64 connections",
+        64,
+        1,
+        _posts("post-64"),
+        floors=Floors(10_000, p99_ms=20.0),
+    ),
+    Case(
+        "batch",
+        "batches of 100, 8 connections",
+        8,
+        BATCH_ENTRIES,
+        _batches("batch"),
+        floors=Floors(120_000),
+    ),
     Case(
         "ndjson",
         "lines of one NDJSON stream",
@@ -135,8 +168,17 @@ CASES = (
         beside_bare=False,
         stream="frames",
         per_chunk=FRAME_ENTRIES,
+        floors=Floors(40_000),
     ),
-    Case("read", "reads by id, 64 connections", 64, 1, _reads_by_id, writes=False),
+    Case(
+        "read",
+        "reads by id, 64 connections",
+        64,
+        1,
+        _reads_by_id,
+        writes=False,
+        floors=Floors(10_000),
+    ),
     Case("page", "pages of 100, 8 connections", 8, PAGE_ENTRIES, _reads_by_page, False, False),
 )
 

@@ -16,9 +16,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from bench.load import Load, Result
+from quipu.devnet.processes import until
 
 ROOT = Path(__file__).parent.parent
 STOP_S = 20.0
+SETTLED_S = 30.0
+UNREAD = "/v1/entries?state=stored&limit=1"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 KIB = 1024
 MIB = 1024 * KIB
@@ -63,7 +66,8 @@ class Answering:
         return json.loads(body)
 
     def stored(self, stream: str) -> int:
-        """How many entries of a stream are held and final."""
+        """How many entries of a stream are held, once all that it took is final."""
+        until(lambda: not self.ask(UNREAD)["items"], SETTLED_S)
         rows = self.ask("/v1/streams")["items"]
         return next((int(row["entries"]) for row in rows if row["name"] == stream), 0)
 

@@ -4,6 +4,7 @@ A wrong signature inside an entry makes that entry inert, not the event: it is n
 """
 
 import re
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
 from typing import Annotated
@@ -60,6 +61,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
 
 
 _codec = Canonical(Entry, limits.ENTRY_BYTES_MAX)
+_UNSIGNED = encode(0) + encode(None)  # what an entry ends with, behind its data
+_judged: dict[int, bytes] = {}  # by length: how the last of the usual kind began, up to its data
 
 
 @lru_cache(maxsize=limits.METAS_RECENT_MAX)
@@ -97,7 +100,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def decode_entry(data: bytes) -> Entry:
-    """Written flat: it runs for every entry at every node; 0.8 us here, 1.3 us through calls."""
+    """Written flat: 0.8 us here, 1.3 us through calls."""
     entry = _codec.decode(data)
     if not is_stream_name(entry.stream):
         refuse(Reason.BAD_ENTRY, f"stream {entry.stream[:64]!r}")
@@ -110,6 +113,24 @@ def decode_entry(data: bytes) -> Entry:
     if text is not None and not fits_bytes(text, limits.IDEMPOTENCY_KEY_BYTES_MAX):
         refuse(Reason.BAD_ENTRY, "idempotency key")
     return entry
+
+
+def check_entries(entries: Iterable[bytes]) -> None:
+    """Refuses what `decode_entry` refuses. It runs for every entry at every node, and most differ
+    in their data alone: what stands around the data was judged with the first one of that length,
+    and the same bytes around data of the same length are as good (0.17 us in place of 0.65)."""
+    for data in entries:
+        before = _judged.get(len(data))
+        if before is None or not (data.startswith(before) and data.endswith(_UNSIGNED)):
+            _remember(decode_entry(data), data)
+
+
+def _remember(entry: Entry, data: bytes) -> None:
+    is_signed = entry.sig_type != 0 or entry.signature is not None
+    if entry.salt is None and entry.idempotency_key is None and not is_signed:
+        if len(_judged) >= limits.METAS_RECENT_MAX:
+            _judged.clear()
+        _judged[len(data)] = data[: -len(entry.data) - len(_UNSIGNED)]
 
 
 def _is_media_type(text: str) -> bool:

@@ -7,13 +7,14 @@ Well-formed is a function of bytes, ancestors and epoch document; the last two a
 import itertools
 from collections.abc import Sequence
 from enum import IntEnum
+from hashlib import sha256
 from typing import Annotated, NamedTuple
 
 import msgspec
 
 from quipu.ledger import limits, merkle, signing
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.entry import decode_entry
+from quipu.ledger.entry import check_entries
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import (
     BranchKey,
@@ -29,6 +30,7 @@ from quipu.ledger.words import (
 
 EVENT_VERSION = 1
 KIND_ENTRIES = 0
+_TAG = signing.TAG_EVENT
 
 Bytes32 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 U64 = Annotated[int, msgspec.Meta(ge=0)]
@@ -99,7 +101,8 @@ _bodies = Canonical(list[bytes], limits.EVENT_BYTES_MAX)
 
 
 def event_id(header_bytes: bytes) -> EventId:
-    return EventId(signing.tagged_hash(signing.TAG_EVENT, header_bytes))
+    """As `signing.tagged_hash`, without the calls: it is asked for at every event that is read."""
+    return sha256(_TAG + header_bytes).digest()  # type: ignore[return-value]
 
 
 def signed_part(identity: EventId) -> bytes:
@@ -117,6 +120,16 @@ def decode_header(header_bytes: bytes) -> Header:
         refuse(Reason.BAD_SEQ, "seq 0")
     if header.seq == 1 and header.prev != header.cluster_id:
         refuse(Reason.BAD_PREV, "prev of seq 1 is the cluster id")
+    if header.parents:
+        _check_parents(header)
+    if not 1 <= header.entry_count <= limits.EVENT_ENTRIES_MAX:
+        refuse(Reason.BAD_BODY, f"{header.entry_count} entries")
+    if header.body_size > limits.EVENT_BYTES_MAX:
+        refuse(Reason.TOO_LARGE, f"body of {header.body_size} bytes")
+    return header
+
+
+def _check_parents(header: Header) -> None:
     parents = header.parents
     if len(parents) > limits.PARENTS_MAX:
         refuse(Reason.BAD_PARENTS, f"{len(parents)} parents")
@@ -124,11 +137,6 @@ def decode_header(header_bytes: bytes) -> Header:
         refuse(Reason.BAD_PARENTS, "not sorted and unique")
     if header.prev in parents:
         refuse(Reason.BAD_PARENTS, "prev among the parents")
-    if not 1 <= header.entry_count <= limits.EVENT_ENTRIES_MAX:
-        refuse(Reason.BAD_BODY, f"{header.entry_count} entries")
-    if header.body_size > limits.EVENT_BYTES_MAX:
-        refuse(Reason.TOO_LARGE, f"body of {header.body_size} bytes")
-    return header
 
 
 def decode_body(header: Header, body: bytes) -> list[bytes]:
@@ -146,8 +154,7 @@ def read_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ..
     leaves = merkle.leaf_hashes(entries)
     if merkle.root_of(leaves) != header.entries_root:
         refuse(Reason.BAD_ROOT)
-    for entry in entries:
-        decode_entry(entry)
+    check_entries(entries)
     return entries, leaves
 
 
@@ -161,7 +168,7 @@ def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEv
 
 
 def with_standing(event: SignedEvent, standing: Standing) -> SignedEvent:
-    return SignedEvent(*event[:-1], standing)
+    return SignedEvent._make((*event[:-1], standing))
 
 
 def meta_of(event: SignedEvent, author_no: NodeNo, branch_number: int) -> EventMeta:

@@ -77,9 +77,9 @@ class Exchange:
         return all(self._intake.known.past.meta(EventId(row.id)) is not None for row in inv.rows)
 
     def want_epoch(self, peer: NodeId, turn: Turn) -> None:
-        """Of a member that is alone: its epochs spread as its events do."""
+        """Epochs spread as events do; members have them from the log as well."""
         newest = self._intake.known.epochs.newest
-        if len(newest.members) == 1 and self._intake.sync.views[peer].epoch > newest.number:
+        if self._intake.sync.views[peer].epoch > newest.number:
             turn.send(peer, EpochWant(newest.number + 1))
 
     # --- SyncEvent ------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Exchange:
             lines = intake.fetch.take_orphans(peer).items()
             orphans = {place: tip for place, tip in lines if tip not in intake.waiting}
             wants.ranges += self._gaps.of_orphans(orphans, wants.ranges)
-            ids = intake.fetch.ids_for(peer, peers, turn.now) if intake.fetch.wanted else []
+            ids = intake.fetch.ids_for(peer, peers, turn.now)
             if ids or wants:
                 turn.ask_early(peer, intake.fetch.ask(peer, ids, wants, turn.now))
 

@@ -2,6 +2,9 @@
 
 Decides nothing about what comes back. An id is asked of one peer at a time, the one that named it
 first; a request without an answer frees what it asked for; what nobody has is given up.
+
+A node is far behind while a range goes on from answer to answer. Then it follows ranges alone:
+single events from above them could not be placed, nor could what those rest on.
 """
 
 from collections.abc import Iterable
@@ -53,6 +56,7 @@ class Fetch:
         self._failures: dict[NodeId, int] = {}
         self._orphans: dict[NodeId, dict[tuple[Cord, Seq], EventId]] = {}
         self._last_id = 0
+        self._behind: dict[NodeId, int] = {}  # by whose ranges go on, and until when that counts
 
     def want(self, identity: EventId, hint: NodeId, not_before_ms: int) -> None:
         known = self.wanted.get(identity)
@@ -75,6 +79,7 @@ class Fetch:
 
     def lose(self, peer: NodeId) -> None:
         self._orphans.pop(peer, None)
+        self._behind.pop(peer, None)
         for number in [n for n, request in self._requests.items() if request.peer == peer]:
             self._free(self._requests.pop(number))
 
@@ -114,6 +119,8 @@ class Fetch:
 
     def ids_for(self, peer: NodeId, peers: list[NodeId], now: Now) -> list[EventId]:
         ids: list[EventId] = []
+        if not self.wanted or self.is_far_behind(now):
+            return ids
         for identity, want in list(self.wanted.items()):
             if want.in_flight or now.monotonic_ms < want.not_before_ms:
                 continue
@@ -167,14 +174,21 @@ class Fetch:
         del self._requests[request_id]
         if not request.retried:
             self._free(request)
+        if request.wants.ranges:
+            self._behind.pop(peer, None)
         self._failures.pop(peer, None)
         return request
 
-    def has_more(self, peer: NodeId, request: Request) -> None:
+    def has_more(self, peer: NodeId, request: Request, now: Now) -> None:
         """The answer was full: what is still wanted may be asked of the same peer once more."""
+        if request.wants.ranges:
+            self._behind[peer] = now.monotonic_ms + limits.REQUEST_RETRY_MS
         for identity in request.ids:
             if identity in self.wanted:
                 self.wanted[identity].asked.pop(peer, None)
+
+    def is_far_behind(self, now: Now) -> bool:
+        return any(now.monotonic_ms < until_ms for until_ms in self._behind.values())
 
     def next_deadline(self, now: Now) -> int | None:
         # What is due and was not asked for just now waits for a peer: an answer, or a connection.
@@ -184,4 +198,5 @@ class Fetch:
             if not want.in_flight and want.not_before_ms > now.monotonic_ms
         ]
         waits += [r.expires_ms if r.retried else r.retry_ms for r in self._requests.values()]
+        waits += [until_ms for until_ms in self._behind.values() if until_ms > now.monotonic_ms]
         return min(waits, default=None)

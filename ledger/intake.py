@@ -45,6 +45,8 @@ class Intake:
         """Answers how many events came to be held: this one and those that waited for it."""
         if event.id in self.refused:
             refuse(self.refused[event.id], "refused before")
+        if not asked and self._is_too_far(event, turn):
+            return 0  # SyncEvent brings it
         how = Circumstances(peer, asked, turn.cluster_now, turn.due_until)
         try:
             verdict = self.admission.judge(event, how, event.id in self.waiting)
@@ -55,6 +57,12 @@ class Intake:
             self._park(event, verdict, how, turn)
             return 0
         return self._take_judged(event, verdict, how, turn)
+
+    def _is_too_far(self, event: SignedEvent, turn: Turn) -> bool:
+        """Far behind there is no end of such events: nothing is spent on them."""
+        if not self.fetch.is_far_behind(turn.now):
+            return False
+        return bool(self.known.dag.missing_ancestors(event.header))
 
     def _take_judged(
         self, event: SignedEvent, verdict: Verdict | None, how: Circumstances, turn: Turn
@@ -217,6 +225,8 @@ class Intake:
         """Counts when that epoch opens; only known nodes get the room for it. One of this node's
         own says that its disk is older than it is."""
         signer = self.known.epochs.node_numbers.get(inv.signer)
+        if signer is None and self.known.coming is not None:
+            signer = self.known.coming.numbers.get(inv.signer)
         if signer is None:
             refuse(Reason.EPOCH_UNKNOWN, f"epoch {inv.epoch}")
         if not invs.has_valid_signature(inv, self.known.verify):
@@ -229,7 +239,8 @@ class Intake:
         if meta is None and not self.known.guards.rows_need_held_id:
             meta = self._by_position(row)
         if meta is None:
-            if self.known.receipts.park(signer, row, inv):
+            is_parked = self.known.receipts.park(signer, row, inv)
+            if is_parked and not self.fetch.is_far_behind(turn.now):
                 hint = self.known.epochs.node_ids.get(signer, self.known.node_id)
                 due_ms = turn.now.monotonic_ms + limits.WANT_AFTER_INV_MS
                 self.fetch.want(EventId(row.id), hint, due_ms)

@@ -43,6 +43,21 @@ INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; under load at most one in max(5, n 
 CORD_OPEN_MS = 10_000  # a row that has not moved for 10 s and is Read may be left out
 PARKED_ROWS_PER_SIGNER_MAX = 1024  # two a cord; a flooder of ghosts is held at one Inv's worth
 
+# --- changes of epoch ---------------------------------------------------------------------------
+READY_BYTES_MAX = 256  # a key, a signature and two numbers
+READY_EVENTS_LACKING_MAX = 1_000  # who lacks more would keep the next epoch waiting
+READY_AGE_MS_MAX = 10_000  # of a READY when its CLOSE is written: who was there is there
+READY_WAIT_MS = 10_000  # a change that finds no READYs is refused after this
+CLOSE_STALE_MS = 60_000  # a CLOSE without an OPEN may be replaced after this
+OPEN_DUE_AHEAD_MS = 4_000  # `due` above the master's cluster now: what is signed now is below it
+OPEN_DUE_AHEAD_MS_MAX = 6_000  # and above that of a voter: its clock may be 2 s behind
+OPEN_RECEIPTS_MAX = 4 * MEMBERS_MAX  # that complete seals: of forked cords, and late events
+SEAL_FETCH_MS = 5_000  # what a seal names is fetched for so long before it is left out
+OFFER_MS = 5_000  # a cut that finds no receipts by then is computed from other seals
+ROSTER_PACE_MS = 500  # questions, offers and proposals without an answer are said again
+SEAT_WAIT_MS = 2_000  # a member that answers for so long becomes a voter, where there is room
+CHANGE_STATE_BYTES_MAX = 1 * MIB  # members of all rosters, and a CLOSE: 400 B a member
+
 # --- admission ----------------------------------------------------------------------------------
 CLOCK_AHEAD_MS = 2_000  # a receipt waits until hlc <= cluster now + 2 s
 CLOCK_SAMPLE_AGE_MS = 5_000  # a member's wall clock counts for 5 s after it was heard
@@ -83,9 +98,12 @@ GET_ANCHOR_BRANCHES = 4  # of a forked cord: the lines that anchors are taken fr
 GET_RECEIPTS_MAX = 256  # receipt wants in one request
 GET_BYTES_MAX = 64 * KIB  # one request
 ANSWER_BYTES_MAX = 1 * MIB  # one answer, or one event if that is larger
-ANSWER_READS = 4  # an answer is read in parts: what is read of each cord and not sent is in vain
+ANSWER_READS = 16  # an answer is read in parts: what is read of each cord and not sent is in vain
 ANSWER_EVENTS_MAX = 4_096  # bounds the time of one turn at both ends
 ANSWER_EVENTS_USUAL = 2_048  # an answer ends here; further on where no good signature is
+ANSWER_EVENTS_PRESSED = 256  # while entries of clients come: 2 ms of a turn
+ANSWER_BYTES_PRESSED = 256 * KIB  # the same for large events
+SERVE_PACE_MS = 25  # between two such answers: a tenth of a core, and still 10 MB/s
 REQUEST_RETRY_MS = 1_000  # without an answer: another peer is asked as well
 REQUEST_TIMEOUT_MS = 5_000  # a later answer is not taken
 REQUESTS_PER_PEER_MAX = 8  # waited for at one time
@@ -96,10 +114,15 @@ WANT_AFTER_INV_MS = 100  # an event that only an Inv has named is asked for afte
 WANTS_MAX = 10_000  # ids wanted at one time
 
 # --- signatures that ranges were spared ---------------------------------------------------------
-PROVED_PER_TURN_MAX = 32  # 2 ms of a turn
-PROVE_PACE_MS = 3  # between two turns that do nothing else: two fifths of a core at most
+PROVED_MAX = 32  # at a time: 2 ms of a turn
+PROVE_PACE_MS = 3  # between two times: two fifths of a core at most
+PROVED_PRESSED_MAX = 16  # while entries of clients come: 1 ms of a turn
+PROVE_PACE_PRESSED_MS = 20  # the same: a twentieth of a core
 RESIGN_INTERVAL_MS = 2_000  # a good signature that nobody had is asked for again after this
 RESIGN_INTERVAL_MAX_MS = 600_000  # doubled up to this
+
+# --- what can wait ------------------------------------------------------------------------------
+PRESSED_MS = 100  # how long a live event shows that more of them come
 
 # --- author -------------------------------------------------------------------------------------
 ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry in a body, with room
@@ -155,7 +178,7 @@ LOG_REGIMES_COUNTED = 8  # regimes whose ACCEPTED are counted side by side
 ORDER_ITEM_BYTES_MAX = 1 * KIB  # references and sequence operations; config documents are larger
 SEQUENCE_NAME_BYTES_MAX = 128  # as streams
 SEQUENCE_LOCK_MAX = 64  # numbers of one lock: a holder that dies blocks no more than these
-SEQUENCES_MAX = 100_000  # about 30 MB of state; a further name is refused
+SEQUENCES_MAX = 10_000  # 2 MB of the state that goes with a base; a further name is refused
 SEQUENCE_NUMBER_MAX = 2**63  # of one sequence: there is room above it in u64
 CLIENT_AHEAD_MAX = 64  # requests of a client that wait for the ids before them
 CLIENT_ID_MAX = 2**32 - 1  # u32

@@ -29,7 +29,8 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
     level = list(leaves)
     while len(level) > 1:
         pairs = [
-            sha256(b"\1" + level[i] + level[i + 1]).digest() for i in range(0, len(level) - 1, 2)
+            sha256(b"\1" + left + right).digest()
+            for left, right in zip(level[::2], level[1::2], strict=False)
         ]
         if len(level) % 2:
             pairs.append(level[-1])

@@ -13,7 +13,6 @@ from quipu.ledger.event import (
     EventMeta,
     Header,
     SignedEvent,
-    Standing,
     has_valid_signature,
     meta_of,
 )
@@ -24,10 +23,10 @@ Place = tuple[int, ...]  # author and journal of a cord; a slot begins with them
 
 
 class Granted(NamedTuple):
-    """Of an event that may be held as it is, where all before it in the answer are."""
+    """Events that may be held as they are, where all before them in the answer are."""
 
-    standing: Standing
-    meta: EventMeta
+    metas: dict[EventId, EventMeta]
+    spared: set[EventId]  # those of them whose signature nobody has looked at
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class Runs:
     _runs: dict[Place, _Run | None] = field(default_factory=dict)  # None: nothing continues it
     _authors: dict[tuple[bytes, int], NodeNo | None] = field(default_factory=dict)
 
-    def granted(self, events: list[SignedEvent]) -> dict[EventId, Granted]:
+    def granted(self, events: list[SignedEvent]) -> Granted:
         """Of events in causal order, as far as the rule has a say."""
         for event in events:
             self._consider(event)
@@ -67,13 +66,12 @@ class Runs:
                 for other, run in runs.items()
                 if place in run.rests_on and other not in failed
             ]
-        found: dict[EventId, Granted] = {}
+        found = Granted({}, set())
         for place, run in runs.items():
             if place not in failed:
-                for meta in run.metas:
-                    found[meta.id] = Granted(Standing.SPARED, meta)
-                newest = run.metas[-1]
-                found[newest.id] = Granted(Standing.GOOD, newest)
+                ids = [meta.id for meta in run.metas]
+                found.metas.update(zip(ids, run.metas, strict=True))
+                found.spared.update(ids[:-1])
         return found
 
     def _consider(self, event: SignedEvent) -> None:

@@ -2,12 +2,17 @@
 
 hlc grows along every edge, so events merged by hlc come parents first. At most 1 MiB or one event
 an answer; the asker comes again for more.
+
+History can wait: who asks for ranges is answered at the end of a turn, one a turn. While entries
+of clients come, here or at another member, the answers are small, and there are pauses between.
 """
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import NamedTuple
 
 from quipu.ledger import limits
 from quipu.ledger.history import Held
@@ -23,10 +28,20 @@ from quipu.ledger.messages import (
     bytes_of,
 )
 from quipu.ledger.past import Past
+from quipu.ledger.pressure import Pressure
 from quipu.ledger.proving import Proving
-from quipu.ledger.words import Cord, EventId, InvNumber, NodeNo, Seq, Slot
+from quipu.ledger.refusals import Reason
+from quipu.ledger.turn import Turn
+from quipu.ledger.words import Cord, EventId, InvNumber, NodeId, NodeNo, Now, Seq, Slot
 
 _causal = itemgetter(*map(Held._fields.index, ("hlc", "id")))
+
+
+class Room(NamedTuple):
+    """Of one answer. A range goes on beyond so many events where no good signature is."""
+
+    events: int
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -54,24 +69,55 @@ class Stretch:
 
 
 class Serve:
-    def __init__(self, known: Known, proving: Proving) -> None:
+    def __init__(self, known: Known, proving: Proving, pressure: Pressure) -> None:
         self._known = known
         self._dag = known.dag
         self._past = known.past
         self._receipts = known.receipts
         self._proving = proving
+        self._pressure = pressure
+        self._asked: deque[tuple[NodeId, GetData]] = deque()
+        self._next_ms = 0  # no history before, as long as entries of clients come
 
-    def answer(self, want: GetData) -> Answer:
-        budget = min(want.bytes_max, limits.ANSWER_BYTES_MAX)
+    # --- when -----------------------------------------------------------------------------------
+    def ask(self, peer: NodeId, want: GetData, turn: Turn) -> None:
+        if not want.ranges:
+            turn.send(peer, self._answer(want, _usual()))
+        elif sum(asker == peer for asker, _ in self._asked) < limits.REQUESTS_PER_PEER_MAX:
+            self._asked.append((peer, want))
+        else:
+            turn.note(peer, Reason.ROOM_FULL, "requests that wait for an answer")
+
+    def lose(self, peer: NodeId) -> None:
+        self._asked = deque(pair for pair in self._asked if pair[0] != peer)
+
+    def speak(self, turn: Turn) -> None:
+        now_ms = turn.now.monotonic_ms
+        is_pressed = self._pressure.is_on(turn.now)
+        if not self._asked or (is_pressed and now_ms < self._next_ms):
+            return
+        self._next_ms = now_ms + limits.SERVE_PACE_MS
+        room = Room(limits.ANSWER_EVENTS_PRESSED, limits.ANSWER_BYTES_PRESSED)
+        peer, want = self._asked.popleft()
+        turn.send(peer, self._answer(want, room if is_pressed else _usual()))
+
+    def next_deadline(self, now: Now) -> int | None:
+        if not self._asked:
+            return None
+        return min(max(self._next_ms, now.monotonic_ms), self._pressure.ends_ms)
+
+    # --- what -----------------------------------------------------------------------------------
+    def _answer(self, want: GetData, room: Room) -> Answer:
+        budget = min(want.bytes_max, room.bytes)
         missing: list[bytes] = []
         events: list[EventBytes] = []
         invs, more = self._invs(want, budget)
         budget -= sum(map(len, invs))
         ends: dict[tuple[int, ...], Held] = {}  # the newest of each cord in this answer
-        for held in self._wanted(want, missing):
+        for held in self._wanted(want, missing, budget):
             size, cord = held.size, held.branch[:2]
             is_first = not events and not invs
-            if not is_first and (size > budget or len(events) >= limits.ANSWER_EVENTS_USUAL):
+            if not is_first and (size > budget or len(events) >= room.events):
                 more = True
                 if not self._is_for_good_end(ends.get(cord), len(events)):
                     break
@@ -89,7 +135,7 @@ class Serve:
         return self._proving.is_good(record, held.seq, held.id, held.data.signature)
 
     # --- events ---------------------------------------------------------------------------------
-    def _wanted(self, want: GetData, missing: list[bytes]) -> Iterator[Held]:
+    def _wanted(self, want: GetData, missing: list[bytes], budget: int) -> Iterator[Held]:
         """All that is asked for, parents first, each once."""
         single: list[Held] = []
         for identity in want.ids:
@@ -105,7 +151,7 @@ class Serve:
         if single:
             stretches.append(Stretch(self._past, found=sorted(single, key=_causal)))
         sent: set[EventId] = set()
-        for held in _merged(stretches):
+        for held in _merged(stretches, budget):
             if held.id not in sent:
                 sent.add(held.id)
                 yield held
@@ -181,9 +227,13 @@ class Serve:
                     yield signer, number
 
 
-def _merged(stretches: list[Stretch]) -> Iterator[Held]:
+def _usual() -> Room:
+    return Room(limits.ANSWER_EVENTS_USUAL, limits.ANSWER_BYTES_MAX)
+
+
+def _merged(stretches: list[Stretch], budget: int) -> Iterator[Held]:
     """As far as all that is read reaches, in one order; then more is read where nothing is left."""
-    read_bytes_max = limits.ANSWER_BYTES_MAX // (limits.ANSWER_READS * max(len(stretches), 1))
+    read_bytes_max = max(budget, 0) // (limits.ANSWER_READS * max(len(stretches), 1))
     for one in stretches:
         one.read_bytes_max = read_bytes_max
     while stretches := [one for one in stretches if one.refill()]:

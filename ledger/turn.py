@@ -38,7 +38,7 @@ class Turn:
         self.spoken.append(SendMessage(peer, encode_message(message)))
 
     def send_all(self, peers: list[NodeId], message: Message) -> None:
-        data = encode_message(message)
+        data = encode_message(message) if peers else b""
         self.spoken.extend(SendMessage(peer, data) for peer in peers)
 
     def send_first(self, peers: list[NodeId], message: Message) -> None:
@@ -47,7 +47,7 @@ class Turn:
         self.spoken[:0] = [SendMessage(peer, data) for peer in peers]
 
     def send_early(self, peers: list[NodeId], message: Message) -> None:
-        data = encode_message(message)
+        data = encode_message(message) if peers else b""  # of a lone node's event a long one
         self.spoken.extend(SendEarly(peer, data) for peer in peers)
 
     def ask_early(self, peer: NodeId, message: Message) -> None:

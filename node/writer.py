@@ -11,9 +11,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple, Protocol
 
-from quipu.ledger.effects import Durable
 from quipu.node.failpoints import passing
-from quipu.storage.store import Store, StoreError
+from quipu.storage.store import Kept, Store, StoreError
 
 
 class Outcome(NamedTuple):
@@ -25,7 +24,7 @@ Done = Callable[[Outcome], None]
 
 
 class Writer(Protocol):
-    def commit(self, store: Store, durable: Sequence[Durable], done: Done) -> None:
+    def commit(self, store: Store, durable: Sequence[Kept], done: Done) -> None:
         """`done` is called on the loop, after this call has returned."""
 
     def is_alive(self) -> bool: ...
@@ -34,7 +33,7 @@ class Writer(Protocol):
         """After the last commit has been answered."""
 
 
-def write_turn(store: Store, durable: Sequence[Durable]) -> Outcome:
+def write_turn(store: Store, durable: Sequence[Kept]) -> Outcome:
     begun = time.perf_counter()
     error: Exception | None = None
     try:
@@ -52,7 +51,7 @@ class InlineWriter:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
-    def commit(self, store: Store, durable: Sequence[Durable], done: Done) -> None:
+    def commit(self, store: Store, durable: Sequence[Kept], done: Done) -> None:
         self._loop.call_soon(done, write_turn(store, durable))
 
     def is_alive(self) -> bool:
@@ -65,11 +64,11 @@ class InlineWriter:
 class ThreadWriter:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._jobs: SimpleQueue[tuple[Store, Sequence[Durable], Done] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Store, Sequence[Kept], Done] | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="quipu-writer", daemon=True)
         self._thread.start()
 
-    def commit(self, store: Store, durable: Sequence[Durable], done: Done) -> None:
+    def commit(self, store: Store, durable: Sequence[Kept], done: Done) -> None:
         self._jobs.put((store, durable, done))
 
     def is_alive(self) -> bool:

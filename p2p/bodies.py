@@ -1,7 +1,7 @@
 """What stands in the body of a gossip message, one form for each kind that has one.
 
-The body of LEAVING is empty; those of POOL, LEDGER and GENESIS are bytes that only their users look
-into.
+The body of LEAVING is empty; those of POOL, LEDGER, LOG and GENESIS are bytes that only their users
+look into.
 """
 
 from typing import Annotated

@@ -72,6 +72,14 @@ class LedgerHeard:
 
 
 @dataclass(frozen=True, slots=True)
+class LogHeard:
+    """A message for the quorum log, of a peer that is up."""
+
+    peer: NodeId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class StateChanged:
     """Notice: a peer moved on the ladder."""
 
@@ -151,6 +159,7 @@ Effect = (
     | PeerUp
     | PeerDown
     | LedgerHeard
+    | LogHeard
     | StateChanged
     | Question
     | QueryEnded

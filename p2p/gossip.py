@@ -44,6 +44,7 @@ class Kind(IntEnum):
     GENESIS = 15  # what a guest came for
     CAST_KEY = 16  # what I multicast is sealed so
     CAST_REPORT = 17  # what I heard of it
+    LOG = 18  # a message of the quorum log
 
 
 class Action(IntEnum):
@@ -82,6 +83,7 @@ RULES: dict[int, Rule] = {
     Kind.GENESIS: Rule(Action.NOTHING, False),
     Kind.CAST_KEY: Rule(Action.NOTHING, False, bodies.CastKey),
     Kind.CAST_REPORT: Rule(Action.NOTHING, False, bodies.CastReport),
+    Kind.LOG: Rule(Action.NOTHING, False),
 }
 KIND_OF_BODY: dict[type[bodies.Body], Kind] = {
     rule.body: Kind(kind) for kind, rule in RULES.items() if rule.body is not None
@@ -214,7 +216,7 @@ def rule_of(message: Gossip) -> Rule:
 def body_of(message: Gossip) -> bodies.Body:
     """Of a kind whose body has a form."""
     kind = RULES[message.kind].body
-    assert kind is not None, "LEAVING has no body; POOL, LEDGER, GENESIS: for their users alone"
+    assert kind is not None, "LEAVING has no body; others have theirs for their users alone"
     return bodies.decode_body(kind, message.body)
 
 

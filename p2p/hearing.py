@@ -46,6 +46,7 @@ from quipu.p2p.words import GossipId
 _NOT_GOSSIP: dict[int, tuple[Cause, str]] = {
     Kind.POOL: (Cause.MALFORMED, "something for a pool without a BROADCAST"),
     Kind.LEDGER: (Cause.MALFORMED, "something for the core of nobody who is up"),
+    Kind.LOG: (Cause.MALFORMED, "something for the log of nobody who is up"),
     Kind.GENESIS: (Cause.NOT_ASKED, "a genesis: this node has its own"),
 }
 

@@ -64,6 +64,14 @@ class LedgerSpoke:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSpoke:
+    """The quorum log has a message for a peer."""
+
+    peer: NodeId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class RosterChanged:
     """The members of the newest epoch: who counts in fan-outs, witnesses and queries."""
 
@@ -129,6 +137,7 @@ Input = (
     | BeaconHeard
     | CastHeard
     | LedgerSpoke
+    | LogSpoke
     | RosterChanged
     | SeedGiven
     | QueryAsked

@@ -77,6 +77,10 @@ class Peers:
                     else:
                         self._casts.speak(item.peer, item.data, now)
                 continue
+            if isinstance(item, ins.LogSpoke):
+                if item.peer in desk.up:
+                    desk.outbox.add(item.peer, desk.voice.log(item.data, now))
+                continue
             self._take(item, now)
             if self._has_left:
                 return desk.outbox.take()
@@ -140,7 +144,7 @@ class Peers:
         match item:
             case ins.FrameReceived():
                 self._sessions.frame(item, now)
-            case ins.LedgerSpoke():
+            case ins.LedgerSpoke() | ins.LogSpoke():
                 raise AssertionError("taken before")
             case ins.LinkOpened(peer):
                 self._sessions.opened(peer, now)

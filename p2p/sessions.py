@@ -22,7 +22,7 @@ from quipu.p2p.decen import (
     decode_command,
 )
 from quipu.p2p.desk import Desk
-from quipu.p2p.effects import FramesMissed, LedgerHeard, PoolHeard
+from quipu.p2p.effects import FramesMissed, LedgerHeard, LogHeard, PoolHeard
 from quipu.p2p.frame import decode_head
 from quipu.p2p.gossip import (
     Foreign,
@@ -261,17 +261,20 @@ class Sessions:
             if is_up and message.kind == Kind.LEDGER and _is_plain(message, peer):
                 desk.outbox.tell(LedgerHeard(peer, message.body))
                 continue
+            if is_up and message.kind == Kind.LOG and _is_plain(message, peer):
+                desk.outbox.tell(LogHeard(peer, message.body))
+                continue
             try:
                 self._on_message(peer, message, now)
             except FrameRefused as refusal:
                 desk.refuse(peer, refusal.cause, refusal.detail)
 
     def _on_message(self, peer: NodeId, message: Gossip | Foreign, now: Now) -> None:
-        if message.kind != Kind.LEDGER or isinstance(message, Foreign):
+        if message.kind not in (Kind.LEDGER, Kind.LOG) or isinstance(message, Foreign):
             self._hearing.hear(peer, message, now)
             return
         rule_of(message)
-        refuse(Cause.NOT_UP if message.sender == peer else Cause.NOT_ITS_OWN, "of the core")
+        refuse(Cause.NOT_UP if message.sender == peer else Cause.NOT_ITS_OWN, "of core or log")
 
     def _on_broadcast(self, peer: NodeId, pool: PoolName, content: bytes) -> None:
         desk = self._desk

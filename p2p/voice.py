@@ -51,6 +51,11 @@ class Voice:
     def genesis(self, data: bytes, guest: NodeId, now: Now) -> bytes:
         return encode_gossip(compose(self._origin(now), Kind.GENESIS, data, guest))
 
+    def log(self, data: bytes, now: Now) -> bytes:
+        """Like those of the core it is numbered by the link alone."""
+        origin = Origin(self.card.node_id, gossip_id(self.card.start, 0), hlc_at(now.wall_ms))
+        return encode_gossip(compose(origin, Kind.LOG, data))
+
     def ledger(self, data: bytes, now: Now) -> bytes:
         """The same bytes go to several peers in a row, and many messages in one millisecond: what
         is alike is made once (0.5 us a message in place of 6). The link numbers them."""

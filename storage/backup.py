@@ -20,6 +20,7 @@ import lmdb
 
 from quipu.storage import environment, limits, ownership, records
 from quipu.storage.environment import DATA_FILE, DATA_MODE, OWNER_FILE, StoreLocked, StoreMissing
+from quipu.storage.log_tables import LogWriter
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import StoreError
 from quipu.storage.verification import Report
@@ -132,6 +133,8 @@ def _mark(partial: Path) -> None:
             value = records.encode_own_state(ownership.OWN_STATE, own)
             writer.put(ownership.OWN_STATE, value, db=tables.meta)
             writer.put(COPIED, records.guarded(COPIED, now), db=tables.meta)
+            if tables.log is not None:
+                LogWriter(writer, tables).mark_lost()
     except lmdb.Error as error:
         raise BackupFailed(f"{partial}: {error}") from error
     finally:

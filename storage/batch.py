@@ -5,7 +5,6 @@ from typing import assert_never
 
 from quipu.ledger.effects import (
     AppendFeed,
-    Durable,
     PutBranch,
     PutOwnState,
     StoreEpoch,
@@ -14,12 +13,21 @@ from quipu.ledger.effects import (
     StoreProof,
 )
 from quipu.ledger.event import SignedEvent
+from quipu.ledger.log.effects import (
+    DropLogFrom,
+    PutBase,
+    PutChosen,
+    PutConfirmed,
+    PutVote,
+    StoreLogEntry,
+)
 from quipu.ledger.words import EventId, Slot
 from quipu.storage import keyed, keys, records
 from quipu.storage.environment import Tables, WriteTxn
 from quipu.storage.event_blob import encode_blob, entries_of, open_blob
+from quipu.storage.log_tables import LogWriter
 from quipu.storage.ownership import OWN_STATE
-from quipu.storage.store import SlotTaken, StoreCorrupt
+from quipu.storage.store import Kept, SlotTaken, StoreCorrupt
 
 
 class Batch:
@@ -28,9 +36,10 @@ class Batch:
     def __init__(self, txn: WriteTxn, tables: Tables) -> None:
         self._txn = txn
         self._tables = tables
+        self._log = LogWriter(txn, tables)
         self.bytes_written = 0
 
-    def write(self, durable: Sequence[Durable]) -> None:
+    def write(self, durable: Sequence[Kept]) -> None:
         for effect in durable:
             match effect:
                 case StoreEvent():
@@ -56,6 +65,11 @@ class Batch:
                 case PutOwnState():
                     value = records.encode_own_state(OWN_STATE, effect)
                     self._txn.put(OWN_STATE, value, db=self._tables.meta)
+                case StoreLogEntry():
+                    self.bytes_written += len(effect.data)
+                    self._log.write(effect)
+                case DropLogFrom() | PutVote() | PutChosen() | PutConfirmed() | PutBase():
+                    self._log.write(effect)
                 case _:
                     assert_never(effect)
 

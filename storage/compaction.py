@@ -69,8 +69,8 @@ def _check(path: Path, partial: Path, report: Report) -> None:
     if found.found:
         raise CompactionFailed(f"the copy is not sound: {found.findings[0]}")
     before, after = read_stats(path), read_stats(partial)
-    if before[:6] != after[:6]:
-        raise CompactionFailed(f"the copy holds {after[:6]}, the store {before[:6]}")
+    if before[:7] != after[:7]:
+        raise CompactionFailed(f"the copy holds {after[:7]}, the store {before[:7]}")
 
 
 def _take_over(path: Path, partial: Path) -> None:

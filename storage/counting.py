@@ -11,8 +11,7 @@ from quipu.storage.store import StoreStats
 
 def count(env: lmdb.Environment, txn: ReadTxn, tables: Tables, path: Path) -> StoreStats:
     info = env.info()
-    pairs = zip(tables._fields, tables, strict=True)
-    entries = {name: txn.stat(table)["entries"] for name, table in pairs}
+    entries = {name: txn.stat(table)["entries"] for name, table in tables.named}
     return StoreStats(
         entries["events"],
         entries["feed"],
@@ -20,6 +19,7 @@ def count(env: lmdb.Environment, txn: ReadTxn, tables: Tables, path: Path) -> St
         entries["branches"],
         entries["proofs"],
         entries["epochs"],
+        entries.get("log", 0),
         used_bytes=(info["last_pgno"] + 1) * env.stat()["psize"],
         file_bytes=(path / environment.DATA_FILE).stat().st_size,
         map_bytes=info["map_size"],

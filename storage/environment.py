@@ -64,6 +64,28 @@ class Tables(NamedTuple):
     proofs: Table
     epochs: Table
     keyed: Table  # scope of an idempotency key | slot | index -> nothing
+    # None: of the first format, and only read; the first open for writing makes them.
+    log: Table | None = None  # index -> entry
+    votes: Table | None = None  # what this node promised, accepted and knows of the log
+
+    @property
+    def named(self) -> list[tuple[str, Table]]:
+        """Those that are there."""
+        pairs = zip(self._fields, self, strict=True)
+        return [(name, table) for name, table in pairs if table is not None]
+
+    @property
+    def entries_of_log(self) -> Table:
+        assert self.log is not None
+        return self.log
+
+    @property
+    def votes_of_log(self) -> Table:
+        assert self.votes is not None
+        return self.votes
+
+
+ADDED = 2  # the last ones, which the first format lacks
 
 
 STRUCTURAL = (
@@ -319,7 +341,8 @@ def broken_pages(path: Path) -> list[str]:
 
 
 def open_tables(env: lmdb.Environment, path: Path, *, create: bool) -> Tables:
-    """All tables, or none: they are made together, so a store that lacks one has lost it."""
+    """All tables, or none: they are made together, so a store that lacks one has lost it. Whether
+    it may lack those that were added, its format says (`ownership`)."""
     names = [name.encode() for name in Tables._fields]
     try:
         if create and env.stat()["entries"] == 0:
@@ -328,12 +351,18 @@ def open_tables(env: lmdb.Environment, path: Path, *, create: bool) -> Tables:
         found = [_open_table(env, name) for name in names]
     except lmdb.Error as error:
         raise_uncommitted(error, path, limits.MIB)
-    tables = [table for table in found if table is not None]
-    if not tables:
+    first, added = found[:-ADDED], found[-ADDED:]
+    tables = [table for table in first if table is not None]
+    if not any(found):
         raise StoreMissing(f"{path} holds no store")
-    if len(tables) < len(found):
+    if len(tables) < len(first) or any(added) != all(added):
         raise StoreDamaged(f"{path}: a table is missing")
-    return Tables(*tables)
+    log, votes = added
+    return Tables(*tables)._replace(log=log, votes=votes)
+
+
+def add_tables(env: lmdb.Environment, txn: WriteTxn, tables: Tables) -> Tables:
+    return tables._replace(log=env.open_db(b"log", txn=txn), votes=env.open_db(b"votes", txn=txn))
 
 
 def _open_table(env: lmdb.Environment, name: bytes) -> Table | None:
@@ -345,7 +374,7 @@ def _open_table(env: lmdb.Environment, name: bytes) -> Table | None:
 
 def touch_tables(txn: ReadTxn, tables: Tables) -> None:
     """Walks down both edges of every tree, so that damage near a root shows when it is opened."""
-    for table in tables:
+    for _, table in tables.named:
         with txn.cursor(table) as cursor:
             ends = (cursor.first(), cursor.last())
         if ends != (txn.stat(table)["entries"] > 0,) * 2:

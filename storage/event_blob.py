@@ -9,7 +9,7 @@ header names, and one entry alone its leaf hash. The table of leaves is made her
 from collections.abc import Iterator
 from hashlib import sha256
 from itertools import accumulate
-from struct import Struct
+from struct import Struct, error
 from typing import NamedTuple, TypeVar
 from zlib import crc32
 
@@ -29,7 +29,8 @@ BLOB_VERSION = 1
 # version, bytes of header, entries, bytes of body, id, signature; then the checksum over these
 _FIXED = Struct(f">BHII{HASH_BYTES}s{SIGNATURE_BYTES}s")
 _CHECKSUM = Struct(">I")
-_HEADER_AT = _FIXED.size + _CHECKSUM.size
+_BEGINNING = Struct(f"{_FIXED.format}I")  # both
+_HEADER_AT = _BEGINNING.size
 _OFFSET_BYTES = 4
 _LONE_OFFSET = b"\0\0\0\1"  # behind the head of an array of one
 _BIN_WIDTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # msgpack's three heads of a bin
@@ -100,19 +101,8 @@ class StoredEvent(NamedTuple):
     blob: memoryview  # of the snapshot: it must not outlive the read
 
     def meta(self) -> EventMeta:
-        header = self.header
-        return EventMeta(
-            id=self.id,
-            slot=self.slot,
-            branch=self.slot.branch,
-            epoch=EpochNo(header.epoch),
-            prev=EventId(header.prev),
-            parents=tuple([EventId(parent) for parent in header.parents]),
-            hlc=Hlc(header.hlc),
-            depth=header.depth,
-            size=len(self.header_bytes) + SIGNATURE_BYTES + self.body_bytes,
-            entry_count=self.entry_count,
-        )
+        size = len(self.header_bytes) + SIGNATURE_BYTES + self.body_bytes
+        return _meta(self.id, self.slot, self.header, size)
 
     @property
     def _leaves_at(self) -> int:
@@ -180,14 +170,6 @@ class _Unsound(Exception):
     """How it shows; the caller knows of which event."""
 
 
-class _Parts(NamedTuple):
-    id: EventId
-    signature: bytes
-    header: bytes
-    entry_count: int
-    body_bytes: int
-
-
 def open_blob(slot: Slot, blob: memoryview) -> StoredEvent:
     try:
         identity, signature, header_bytes, count, body_bytes = _checked_parts(blob)
@@ -197,15 +179,40 @@ def open_blob(slot: Slot, blob: memoryview) -> StoredEvent:
     return StoredEvent(slot, identity, header, header_bytes, signature, count, body_bytes, blob)
 
 
+def meta_of_blob(slot: Slot, blob: memoryview) -> EventMeta:
+    """As `open_blob(slot, blob).meta()`, without what is not asked for."""
+    try:
+        identity, _, header_bytes, _, body_bytes = _checked_parts(blob)
+        header = _checked_header(_headers, header_bytes, slot.journal, slot.seq)
+    except _Unsound as unsound:
+        raise StoreCorrupt("events", describe(slot), str(unsound)) from unsound
+    return _meta(identity, slot, header, len(header_bytes) + SIGNATURE_BYTES + body_bytes)
+
+
+def _meta(identity: EventId, slot: Slot, header: Header, size: int) -> EventMeta:
+    return EventMeta(
+        identity,
+        slot,
+        slot.branch,
+        EpochNo(header.epoch),
+        EventId(header.prev),
+        tuple(header.parents),  # type: ignore[arg-type]
+        Hlc(header.hlc),
+        header.depth,
+        size,
+        header.entry_count,
+    )
+
+
 def held_of(branch: BranchKey, seq: Seq, blob: memoryview) -> Held:
     """An event as it is sent, checked like a whole one, but nothing is decoded that does not order
     it: 4 us for an event of one entry, in place of 8."""
     try:
-        identity, signature, header, _, body_bytes = _checked_parts(blob)
+        identity, signature, header, count, body_bytes = _checked_parts(blob)
         hlc = _checked_header(_orders, header, branch.journal, seq).hlc
         body = bytes(blob[-body_bytes:])
         root = header[-HASH_BYTES:]  # its last field
-        if not _is_lone_entry(body, root):
+        if count != 1 or not _is_lone_entry(body, root):
             _checked_leaves(body, root)
     except _Unsound as unsound:
         slot = Slot(*branch.cord, seq, branch.number)
@@ -214,21 +221,27 @@ def held_of(branch: BranchKey, seq: Seq, blob: memoryview) -> Held:
     return Held(branch, seq, identity, Hlc(hlc), size, EventBytes(header, signature, body))
 
 
-def _checked_parts(blob: memoryview) -> _Parts:
-    if len(blob) < _HEADER_AT:
-        raise _Unsound("cut short")
-    if _CHECKSUM.unpack_from(blob, _FIXED.size)[0] != crc32(blob[: _FIXED.size]):
+def _checked_parts(blob: memoryview) -> tuple[EventId, bytes, bytes, int, int]:
+    """Id, signature, header, how many entries, bytes of body. A plain tuple: it is made for every
+    event that is read."""
+    try:
+        version, header_size, count, body_bytes, identity, signature, checksum = (
+            _BEGINNING.unpack_from(blob)
+        )
+    except error as misfit:
+        raise _Unsound("cut short") from misfit
+    if checksum != crc32(blob[: _FIXED.size]):
         raise _Unsound("the checksum of the fixed part is wrong")
-    version, header_size, count, body_bytes, identity, signature = _FIXED.unpack_from(blob)
     if version != BLOB_VERSION:
         raise _Unsound(f"blob version {version}")
-    expected = _HEADER_AT + header_size + (HASH_BYTES + _OFFSET_BYTES) * count + body_bytes
+    header_end = _HEADER_AT + header_size
+    expected = header_end + (HASH_BYTES + _OFFSET_BYTES) * count + body_bytes
     if len(blob) != expected:
         raise _Unsound(f"{len(blob)} bytes, not {expected}")
-    header = bytes(blob[_HEADER_AT : _HEADER_AT + header_size])
+    header = bytes(blob[_HEADER_AT:header_end])
     if event_id(header) != identity:
         raise _Unsound("the header does not give the id")
-    return _Parts(EventId(identity), signature, header, count, body_bytes)
+    return identity, signature, header, count, body_bytes
 
 
 def _checked_header(

@@ -46,14 +46,20 @@ def scope_hash(submitter: str | None, stream: str, key: str) -> bytes:
 
 def scopes_of(entries: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """The entries that carry a key: their index and the hash of its scope. What is no entry has
-    none: a store does not judge."""
+    none: a store does not judge. Those that begin like one without a key are not opened: 0.06 us
+    each in place of 0.2."""
+    keyless: bytes | None = None
     for index, data in enumerate(entries):
+        if keyless is not None and data.startswith(keyless):
+            continue
         try:
             entry = _entries.decode(data)
         except msgspec.DecodeError:
             continue
         if entry.idempotency_key is not None:
             yield index, scope_hash(entry.submitter, entry.stream, entry.idempotency_key)
+        else:
+            keyless = data[:1] + encode(entry)[1:]
 
 
 def row_key(scope: bytes, slot_key: bytes, index: int) -> bytes:

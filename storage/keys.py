@@ -17,7 +17,6 @@ _U64 = Struct(">Q")
 _ROOM = Struct(">IQQ")
 
 SLOT_BYTES = _SLOT.size
-NUMBER_BYTES = 2  # of the branch, at the end of a slot
 _U64_MAX = 2**64 - 1
 
 
@@ -42,8 +41,9 @@ def slot_of(key: bytes | memoryview) -> Slot:
     return Slot(NodeNo(author_no), Journal(journal), Seq(seq), number)
 
 
-def seq_of(slot_key: bytes) -> Seq:
-    return Seq(int.from_bytes(slot_key[12:20]))
+def numbers_of_slot(key: bytes | memoryview) -> tuple[Any, ...]:
+    """As `slot_of`, for whoever reads many."""
+    return _unpacked(_SLOT, key)
 
 
 def slot_keys_above(slot: Slot) -> tuple[bytes, bytes]:
@@ -85,6 +85,15 @@ def feed_key(number: int) -> bytes:
 def feed_of(key: bytes | memoryview) -> int:
     number: int = _unpacked(_U64, key)[0]
     return number
+
+
+def index_key(index: int) -> bytes:
+    """Of the log."""
+    return _U64.pack(index)
+
+
+def index_of(key: bytes | memoryview) -> int:
+    return feed_of(key)
 
 
 def epoch_key(number: EpochNo) -> bytes:

@@ -12,11 +12,20 @@ from typing import IO
 import lmdb
 
 from quipu.ledger import signing
-from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Held, Saved
+from quipu.ledger.log.state import SavedLog
 from quipu.ledger.words import EpochNo, EventId, InvNumber, NodeNo, Seq, Slot
-from quipu.storage import counting, environment, keyed, keys, limits, ownership, records
+from quipu.storage import (
+    counting,
+    environment,
+    keyed,
+    keys,
+    limits,
+    log_tables,
+    ownership,
+    records,
+)
 from quipu.storage.ahead import Ahead
 from quipu.storage.batch import Batch
 from quipu.storage.environment import (
@@ -26,10 +35,11 @@ from quipu.storage.environment import (
     Tables,
     records_from,
 )
-from quipu.storage.event_blob import StoredEvent, held_of, open_blob
+from quipu.storage.event_blob import StoredEvent, held_of, meta_of_blob, open_blob
 from quipu.storage.ownership import OWN_STATE
 from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
+    Kept,
     OutcomeUnknown,
     Owner,
     StoreClosed,
@@ -67,6 +77,7 @@ def open_store(
         tables = environment.open_tables(env, path, create=True)
         try:
             created = ownership.claim(env, path, tables, owner, recovering)
+            tables = ownership.upgraded(env, path, tables)
         except StoreCorrupt as corrupt:
             raise StoreDamaged(f"{path}: {corrupt}") from corrupt
         environment.sync_directory(path)
@@ -105,7 +116,7 @@ class LmdbStore:
         self._ahead = Ahead(path / environment.DATA_FILE)
 
     # --- writing ----------------------------------------------------------------------------
-    def commit(self, durable: Sequence[Durable]) -> None:
+    def commit(self, durable: Sequence[Kept]) -> None:
         with self._writing:
             if self._closed:
                 raise StoreClosed(str(self.path))
@@ -121,7 +132,7 @@ class LmdbStore:
                     self._grow()
         raise StoreFull(f"{self.path}: one batch does not fit")
 
-    def _write(self, durable: Sequence[Durable]) -> None:
+    def _write(self, durable: Sequence[Kept]) -> None:
         written = 0
         self._ahead.make((self._env.info()["last_pgno"] + 1) * self._page_bytes)
         try:
@@ -168,6 +179,10 @@ class LmdbStore:
                 own.recovering,
             )
 
+    def saved_log(self) -> SavedLog:
+        with self._snapshot as txn:
+            return log_tables.read_log(txn, self._tables)
+
     def meta(self, identity: EventId) -> EventMeta | None:
         with self._snapshot as txn:
             stored = self._stored(txn, identity)
@@ -209,21 +224,21 @@ class LmdbStore:
             return found
         with self._snapshot as txn:
             for seq, blob in self._blobs(txn, first, last):
-                found.append(open_blob(first._replace(seq=seq), blob).meta())
+                slot = Slot(first.author_no, first.journal, seq, first.number)
+                found.append(meta_of_blob(slot, blob))
                 if len(found) == count_max:
                     break
         return found
 
     def _blobs(self, txn: ReadTxn, first: Slot, last: Seq) -> Iterator[tuple[Seq, memoryview]]:
         """What one branch has of its own, in order."""
-        start, end = keys.slot_key(first), keys.slot_keys_above(first._replace(seq=last))[0]
-        number = start[-keys.NUMBER_BYTES :]
-        for key, blob in records_from(txn, self._tables.events, start):
-            place = bytes(key)
-            if place >= end:
+        cord, number = first[:2], first.number
+        for key, blob in records_from(txn, self._tables.events, keys.slot_key(first)):
+            author_no, journal, seq, branch = keys.numbers_of_slot(key)
+            if seq > last or (author_no, journal) != cord:
                 break
-            if place.endswith(number):
-                yield keys.seq_of(place), blob
+            if branch == number:
+                yield seq, blob
 
     def entry(self, identity: EventId, index: int) -> bytes | None:
         with self._snapshot as txn:

@@ -14,7 +14,6 @@ import msgspec
 
 from quipu.ledger.effects import (
     AppendFeed,
-    Durable,
     PutBranch,
     PutOwnState,
     StoreEpoch,
@@ -24,11 +23,22 @@ from quipu.ledger.effects import (
 )
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Held, Saved, SignerRecord
+from quipu.ledger.log.effects import (
+    DropLogFrom,
+    PutBase,
+    PutChosen,
+    PutConfirmed,
+    PutVote,
+    StoreLogEntry,
+)
+from quipu.ledger.log.state import SavedLog
+from quipu.ledger.log.suffix import decode_base
+from quipu.ledger.log.words import NO_INDEX, Index, Life
 from quipu.ledger.messages import bytes_of
 from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Seq, Slot
 from quipu.storage import keyed, keys
 from quipu.storage.records import signer_record
-from quipu.storage.store import Owner, SlotTaken, StoreClosed, StoreFull, StoreStats
+from quipu.storage.store import Kept, Owner, SlotTaken, StoreClosed, StoreFull, StoreStats
 
 _bodies = msgspec.msgpack.Decoder(list[bytes])
 _ABSENT: Any = object()
@@ -41,7 +51,7 @@ class Image(NamedTuple):
 
     owner: Owner
     recovering: bool
-    batches: list[Sequence[Durable]]  # shared; only the first `length` belong to the image
+    batches: list[Sequence[Kept]]  # shared; only the first `length` belong to the image
     length: int
 
 
@@ -64,7 +74,11 @@ class _Tables:
     scopes: dict[bytes, tuple[keyed.KeyedPlace, ...]] = field(default_factory=dict)
     inv_numbers: dict[NodeNo, list[InvNumber]] = field(default_factory=dict)  # sorted
 
-    def apply(self, effect: Durable, undo: Undo) -> None:
+    log: dict[Index, bytes] = field(default_factory=dict)
+    confirmed: dict[Index, tuple[bytes, ...]] = field(default_factory=dict)
+    votes: dict[str, Any] = field(default_factory=dict)  # by the kind of what was put
+
+    def apply(self, effect: Kept, undo: Undo) -> None:
         match effect:
             case StoreEvent():
                 self._store_event(effect, undo)
@@ -83,6 +97,19 @@ class _Tables:
                 _put(self.epochs, effect.number, (effect.document, effect.seals), undo)
             case PutOwnState():
                 _put(self.own, "own", effect, undo)
+            case StoreLogEntry(index, data):
+                _put(self.log, index, data, undo)
+            case DropLogFrom(index):
+                _drop(self.log, [at for at in self.log if at >= index], undo)
+            case PutVote() | PutChosen():
+                _put(self.votes, type(effect).__name__, effect, undo)
+            case PutConfirmed(index, certificate):
+                _put(self.confirmed, index, certificate, undo)
+            case PutBase(record):
+                _put(self.votes, type(effect).__name__, effect, undo)
+                base = decode_base(record).index
+                _drop(self.log, [at for at in self.log if at <= base], undo)
+                _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
             case _:
                 assert_never(effect)
 
@@ -136,6 +163,11 @@ def _put(table: dict[Any, Any], key: object, value: object, undo: Undo) -> None:
     table[key] = value
 
 
+def _drop(table: dict[Any, Any], keys_gone: Sequence[object], undo: Undo) -> None:
+    for key in keys_gone:
+        undo.append((table, key, table.pop(key)))
+
+
 class MemoryStore:
     """Invariant: the tables show the durable batches, then the unsynced ones; undoing the latter
     in reverse gives what a loss of power leaves."""
@@ -144,8 +176,8 @@ class MemoryStore:
         self.owner = owner
         self.full = False  # the disk takes nothing more
         self._recovering = recovering
-        self._batches: list[Sequence[Durable]] = []
-        self._unsynced: list[tuple[Sequence[Durable], Undo]] = []
+        self._batches: list[Sequence[Kept]] = []
+        self._unsynced: list[tuple[Sequence[Kept], Undo]] = []
         self._tables: _Tables | None = _Tables()
 
     def _open(self) -> _Tables:
@@ -154,11 +186,11 @@ class MemoryStore:
         return self._tables
 
     # --- writing ----------------------------------------------------------------------------
-    def commit(self, durable: Sequence[Durable]) -> None:
+    def commit(self, durable: Sequence[Kept]) -> None:
         self.write(durable)
         self.sync()
 
-    def write(self, durable: Sequence[Durable]) -> None:
+    def write(self, durable: Sequence[Kept]) -> None:
         """All of these in this order, or none; a crash before `sync` takes them back."""
         tables = self._open()
         if not durable:
@@ -212,6 +244,22 @@ class MemoryStore:
             [tables.proofs[key] for key in sorted(tables.proofs)],
             own.newest_journal,
             own.recovering,
+        )
+
+    def saved_log(self) -> SavedLog:
+        tables = self._open()
+        vote, base = tables.votes.get("PutVote"), tables.votes.get("PutBase")
+        chosen = tables.votes.get("PutChosen", PutChosen(NO_INDEX, ()))
+        return SavedLog(
+            Life(1),
+            self._recovering and vote is None,
+            None if vote is None else vote.record,
+            None if base is None else base.record,
+            b"" if base is None else base.state,
+            [tables.log[index] for index in sorted(tables.log)],
+            chosen.index,
+            chosen.certificate,
+            dict(sorted(tables.confirmed.items())),
         )
 
     def meta(self, identity: EventId) -> EventMeta | None:
@@ -314,6 +362,7 @@ class MemoryStore:
             len(tables.branches),
             len(tables.proofs),
             len(tables.epochs),
+            len(tables.log),
             size,
             size,
             size,

@@ -9,10 +9,11 @@ from quipu.ledger.effects import PutOwnState
 from quipu.ledger.words import Journal, NodeId
 from quipu.storage import environment, limits, records
 from quipu.storage.environment import ReadTxn, Tables
+from quipu.storage.log_tables import LogWriter
 from quipu.storage.store import Owner, StoreCorrupt, StoreError
 
 OWN_STATE = b"own"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 2: the log has tables
 FORMAT_OLDEST = 1  # the oldest that this program reads
 
 _FORMAT, _CLUSTER, _NODE = b"format", b"cluster", b"node"
@@ -39,7 +40,7 @@ def claim(
         with env.begin(buffers=True) as txn:
             environment.touch_tables(txn, tables)
             found = read_owner(txn, tables, path)
-            empty = all(txn.stat(table)["entries"] == 0 for table in tables)
+            empty = all(txn.stat(table)["entries"] == 0 for _, table in tables.named)
         if found is None and not empty:
             raise StoreCorrupt("meta", "owner", "is missing")
         if found is None:
@@ -52,6 +53,8 @@ def claim(
                     writer.put(key, records.guarded(key, value), db=tables.meta)
                 state = PutOwnState(Journal(0), recovering)
                 writer.put(OWN_STATE, records.encode_own_state(OWN_STATE, state), db=tables.meta)
+                if recovering:
+                    LogWriter(writer, tables).mark_lost()
             return True
     except lmdb.Error as error:
         environment.raise_uncommitted(error, path, limits.MIB)
@@ -59,6 +62,24 @@ def claim(
         which = "cluster" if found.cluster_id != owner.cluster_id else "node"
         raise StoreForeign(f"{path} belongs to another {which}")
     return False
+
+
+def upgraded(env: lmdb.Environment, path: Path, tables: Tables) -> Tables:
+    """A store of the first format becomes one of the present one. Its node never voted; but where
+    the store was put in the place of another, that one may have."""
+    if tables.log is not None:
+        return tables
+    try:
+        with env.begin(write=True) as writer:
+            tables = environment.add_tables(env, writer, tables)
+            own = records.decode_own_state(OWN_STATE, writer.get(OWN_STATE, b"", db=tables.meta))
+            if own.recovering:
+                LogWriter(writer, tables).mark_lost()
+            value = records.guarded(_FORMAT, _NUMBER.pack(FORMAT_VERSION))
+            writer.put(_FORMAT, value, db=tables.meta)
+    except lmdb.Error as error:
+        environment.raise_uncommitted(error, path, limits.MIB)
+    return tables
 
 
 def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
@@ -76,4 +97,6 @@ def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
         raise FormatTooNew(f"{path} has format {version}, this program knows {FORMAT_VERSION}")
     if version < FORMAT_OLDEST:
         raise FormatTooOld(f"{path} has format {version}, the oldest readable is {FORMAT_OLDEST}")
+    if version >= FORMAT_VERSION and tables.log is None:
+        raise StoreCorrupt("log", "the table", "is missing")
     return Owner(found[_CLUSTER], NodeId(found[_NODE]))

@@ -18,7 +18,7 @@ from quipu.ledger.inv import has_valid_signature as has_valid_inv_signature
 from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import BranchKey, EventId, NodeNo, Seq, Slot
-from quipu.storage import keyed, keys, limits, records
+from quipu.storage import keyed, keys, limits, log_tables, records
 from quipu.storage.environment import (
     ReadTxn,
     Snapshot,
@@ -100,7 +100,7 @@ class Scrub:
     def slices(self) -> Iterator[ScrubProgress]:
         """One bounded piece of work a step; the same progress object each time."""
         tables = self._tables
-        phases: tuple[tuple[str, Table, Check], ...] = (
+        phases: tuple[tuple[str, Table | None, Check], ...] = (
             ("events", tables.events, self._check_event),
             ("ids", tables.ids, self._check_index),
             ("edges", tables.edges, self._check_edge),
@@ -109,9 +109,13 @@ class Scrub:
             ("signers", tables.signers, self._check_signer),
             ("proofs", tables.proofs, self._check_proof),
             ("epochs", tables.epochs, self._check_epoch),
+            ("log", tables.log, self._check_log_entry),
+            ("votes", tables.votes, self._check_log_kept),
             ("feed", tables.feed, self._check_fed),
         )
         for name, table, check in phases:
+            if table is None:  # of the first format
+                continue
             self.progress.phase, self.progress.done = name, 0
             start = b""
             while True:
@@ -121,6 +125,8 @@ class Scrub:
                         start = self._slice(txn, table, check, start)
                         if name == "feed" and not start:
                             self._check_branches(txn)  # in the snapshot in which the feed ended
+                        if name == "votes" and not start:
+                            self._check_log_whole(txn)
                 except StoreDamaged as damage:
                     self.progress.add(name, f"from key {start.hex() or 'first'} on", str(damage))
                     start = b""
@@ -290,6 +296,19 @@ class Scrub:
             return
         if decoded.number != number or decoded.cluster_id != self._cluster_id:
             self.progress.add("epochs", place, "its document is another")
+
+    # --- the log --------------------------------------------------------------------------------
+    def _check_log_entry(self, txn: ReadTxn, key: bytes, value: memoryview) -> None:
+        log_tables.check_entry(key, value)
+
+    def _check_log_kept(self, txn: ReadTxn, key: bytes, value: memoryview) -> None:
+        log_tables.check_kept(key, value)
+
+    def _check_log_whole(self, txn: ReadTxn) -> None:
+        try:
+            log_tables.read_log(txn, self._tables)
+        except StoreCorrupt as corrupt:
+            self.progress.add(corrupt.table, corrupt.place, corrupt.what)
 
     # --- the feed and the branches --------------------------------------------------------------
     def _check_fed(self, txn: ReadTxn, key: bytes, value: memoryview) -> None:

@@ -11,7 +11,11 @@ from typing import NamedTuple, Protocol
 from quipu.ledger.effects import Durable
 from quipu.ledger.event import EventMeta
 from quipu.ledger.history import History, Saved
+from quipu.ledger.log.effects import LogDurable
+from quipu.ledger.log.state import SavedLog
 from quipu.ledger.words import EventId, NodeId
+
+Kept = Durable | LogDurable
 
 
 class Owner(NamedTuple):
@@ -30,6 +34,7 @@ class StoreStats(NamedTuple):
     branches: int
     proofs: int
     epochs: int
+    log: int  # entries above its base
     used_bytes: int  # pages that hold something or once did
     file_bytes: int
     map_bytes: int
@@ -70,11 +75,15 @@ class SlotTaken(StoreError):
 
 
 class Store(History, Protocol):
-    def commit(self, durable: Sequence[Durable]) -> None:
+    def commit(self, durable: Sequence[Kept]) -> None:
         """All of these in this order, or none; on return they survive a loss of power."""
 
     def saved(self) -> Saved:
         """What a core needs to go on after a start; the caller may keep and change it."""
+
+    def saved_log(self) -> SavedLog:
+        """The same for the log. `recovering`: made or set back for a node that had another disk,
+        and no vote was stored since."""
 
     def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
         """Events in the order in which they became Read, numbered from 1 without gaps."""

@@ -113,6 +113,7 @@ def messages() -> dict[str, gossip.Gossip]:
     found["pool"] = gossip.compose(origin(), gossip.Kind.POOL, b"something for all")
     found["ledger"] = gossip.compose(origin(), gossip.Kind.LEDGER, b"\x92\x02\xc4\x01x", N2)
     found["ledger, 300 bytes"] = gossip.compose(origin(), gossip.Kind.LEDGER, b"x" * 300, N2)
+    found["log"] = gossip.compose(origin(), gossip.Kind.LOG, b"\x93\x01\x02\x00", N2)
     found["genesis"] = gossip.compose(origin(), gossip.Kind.GENESIS, b"\x97\x01", N3)
     return found
 

@@ -20,22 +20,20 @@ from quipu.ledger.log.roles import Cause, Role
 from quipu.ledger.log.state import LogState, LogTurn
 from quipu.ledger.log.statements import Promise, decode_promise
 from quipu.ledger.log.suffix import Suffix
-from quipu.ledger.log.words import NO_REGIME, Index, Place, Regime
+from quipu.ledger.log.words import NO_REGIME, Index, Regime
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import NodeNo
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A PROMISE and the log beside it, joined to one's own below its base."""
+    """A PROMISE and the log beside it, joined to one's own below its base. A voter that slept may
+    hold another entry where one is chosen by now: then there is no log that could be adopted. Its
+    word counts, for one that holds all that is chosen is greater."""
 
     promise: Promise
     data: bytes
-    log: Suffix
-
-    @property
-    def last_place(self) -> Place:
-        return self.log.last_place
+    log: Suffix | None
 
 
 class Election:
@@ -158,31 +156,31 @@ class Election:
             self._prepare(turn)
         return self._elected()
 
-    def _joined(self, promise: Promise, entries: list[bytes]) -> Suffix:
-        """One's own log up to the promise's base, and what came beside it."""
+    def _joined(self, promise: Promise, entries: list[bytes]) -> Suffix | None:
+        """One's own log up to the promise's base, and what came beside it; None where it lacks what
+        is chosen here."""
         own, chosen = self._state.log, self._state.chosen
         index, digest = promise.base_index, promise.base_digest
         if index > chosen:
             refuse(Reason.BAD_INDEX, "the log begins above what was asked for")
         if own.digest_at(index) not in {digest, None}:
             refuse(Reason.CHOSEN_DIFFERS, f"index {index}")
-        log = Suffix(own.base_at(index) if index > own.base.index else own.base, [])
+        kept: list[bytes] = []
+        holds_chosen = True
         for data in entries:
             index, digest = Index(index + 1), next_digest(digest, data)
-            if index <= own.base.index:  # chosen and forgotten here
-                if decode_log_entry(data).index != index:
-                    refuse(Reason.BAD_INDEX, f"not {index}")
-                continue
-            log.append(data)
+            if decode_log_entry(data).index != index:
+                refuse(Reason.BAD_INDEX, f"not {index}")
+            if index <= chosen and own.digest_at(index) not in {digest, None}:
+                holds_chosen = False
+            if index > own.base.index:  # the others are chosen and forgotten here
+                kept.append(data)
         if (index, digest) != (promise.last_index, promise.last_digest):
             refuse(Reason.BAD_DIGEST, "the log is not the one that was signed")
-        return log
-
-    def _holds_chosen(self, log: Suffix) -> bool:
-        """A voter that slept may hold another entry where one is chosen by now. Its word counts,
-        its log does not: one that holds all that is chosen is greater."""
-        reach = min(self._state.chosen, log.last_index)
-        return log.digest_at(reach) == self._state.log.digest_at(reach)
+        if not holds_chosen:
+            return None
+        begun = max(promise.base_index, own.base.index)
+        return Suffix(own.base_at(begun), kept)
 
     def _note_lives(self, promise: Promise) -> None:
         for number, life in promise.lives:
@@ -212,7 +210,7 @@ class Election:
         best = self._state.log
         if self._state.guards.greatest_log_adopted:
             for offer in self._counted().values():
-                if offer.last_place > best.last_place and self._holds_chosen(offer.log):
+                if offer.log is not None and offer.log.last_place > best.last_place:
                     best = offer.log
         return best
 

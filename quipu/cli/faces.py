@@ -91,13 +91,16 @@ def api_settings(settings: Settings) -> server.Settings:
 
 
 def _cannot_listen(settings: Settings, error: OSError) -> CannotStart:
-    addresses = f"{settings.api.listen} (API) or {settings.ops.listen} (OPS)"
+    where = error.filename or settings.api.listen
+    face, other = "api", "127.0.0.1:9470"
+    if error.filename == str(settings.ops.listen):
+        face, other = "ops", "127.0.0.1:9472"
     if error.errno == errno.EADDRINUSE:
         return PortTaken(
-            f"another program listens on {addresses}",
-            "Stop it, or choose others: --api-listen 127.0.0.1:9470 --ops-listen 127.0.0.1:9472",
+            f"another program listens on {where} ({face.upper()})",
+            f"Stop it, or choose another address: --{face}-listen {other}",
         )
     return CannotStart(
-        f"cannot listen on {addresses}: {error.strerror}",
+        f"cannot listen on {where} ({face.upper()}): {error.strerror}",
         "Name an address of this machine and a port that this user may take (above 1023).",
     )

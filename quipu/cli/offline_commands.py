@@ -50,7 +50,8 @@ def lookup(
         from difflib import get_close_matches
 
         near = get_close_matches(code, [str(known) for known in KINDS], n=1)
-        fail(f"there is no code {code!r}" + (f"; is it {near[0]}?" if near else ""), Exit.NOT_FOUND)
+        advice = f"is it {near[0]}?" if near else "`quipu errors lookup` lists all of them"
+        fail(f"there is no code {code!r}; {advice}", Exit.NOT_FOUND)
     shown.show(
         {
             "code": code,

@@ -14,8 +14,10 @@ from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
+from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId
+from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import EntryId, OutcomeUnknown, Overloaded, StoreIsFull
 from quipu.storage.store import DiskFailed
 from tests.api.administered import administration_in
@@ -289,6 +291,46 @@ async def _peer_silent(api: Talk) -> Reply:
     return await api.get("/v1/dag/diff?peer=2")
 
 
+@triggers(Code.JOURNAL_GONE)
+async def _journal_gone(api: Talk) -> Reply:
+    api.node.order.base = 7
+    reply = await api.get("/v1/journal/entries?after=3")
+    assert reply.json["oldest"] == "8"
+    assert (await api.get("/v1/journal/entries?after=7")).status == 200
+    return reply
+
+
+@triggers(Code.SEQUENCE_NOT_FOUND)
+async def _sequence_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/sequences/invoices")
+
+
+@triggers(Code.NO_QUORUM)
+async def _no_quorum(api: Talk) -> Reply:
+    api.node.order.fault = NoQuorum(1.5, "planted")
+    reply = await api.post("/v1/sequences/invoices:publish", {"data": 1})
+    assert reply.headers["Retry-After"] == "2"
+    return reply
+
+
+@triggers(Code.ORDER_UNKNOWN)
+async def _order_unknown(api: Talk) -> Reply:
+    api.node.order.fault = OrderUnknown("planted")
+    return await api.post("/v1/sequences/invoices:lock", {"count": 2})
+
+
+def _sequence_refused(why: SequenceRefusal) -> Trigger:
+    async def trigger(api: Talk) -> Reply:
+        api.node.order.fault = SequenceRefused(why, "invoices")
+        return await api.post("/v1/sequences/invoices:release", {"token": "3"})
+
+    return trigger
+
+
+for why in SequenceRefusal:
+    TRIGGERS[Code(why)] = _sequence_refused(why)
+
+
 async def _raw(api: Talk, request: bytes) -> Reply:
     host, port = api.running.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -406,6 +448,12 @@ async def test_wrong_body_is_refused_with_its_place(name: str) -> None:
             assert (batch.status, result["problem"]["code"]) == (207, code)
             assert result["problem"]["errors"][0]["pointer"] == "/0" + pointer
         assert api.node.submissions == 0
+
+
+async def test_an_unknown_field_is_told_the_known_ones() -> None:
+    async with talking() as api:
+        reply = await api.post("/v1/entries", b'{"dat":1}')
+        assert "/dat: is no field here; there are data, data_base64, stream" in reply.json["detail"]
 
 
 WRONG_PACKED = {

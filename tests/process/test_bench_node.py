@@ -1,13 +1,15 @@
 """The benchmark of the node, far too short to say anything about speed: it runs, counts, and finds
 again what was acknowledged."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
 
 from bench import abuse, overload
-from bench.cases import CASES, Case, Plan, measure
-from bench.node import HEADINGS, row_of, run_abuses
+from bench.cases import CASES, Case, Floors, Plan, measure
+from bench.node import HEADINGS, below_floors, row_of
+from bench.resilience import run_abuses
 from bench.servers import Server, both
 
 SHORT = Plan(seconds=0.3, rounds=1, warm_up_s=0.1)
@@ -32,6 +34,15 @@ def test_a_case_finds_what_was_acknowledged(case: Case, servers: tuple[Server, S
     assert len(row_of(outcome)) == len(HEADINGS)
 
 
+def test_a_floor_that_is_not_reached_is_said(servers: tuple[Server, Server]) -> None:
+    easy = next(case for case in CASES if case.name == "page")
+    assert below_floors(measure(easy, *servers, SHORT)) == []
+    hard = dataclasses.replace(easy, floors=Floors(1e12, p50_ms=0.0, p99_ms=0.0))
+    said = below_floors(measure(hard, *servers, SHORT))
+    assert [line.split()[0] for line in said[1:]] == ["p50", "p99"]
+    assert said[0].endswith("entries/s, at least 1,000,000,000,000")
+
+
 def test_entries_that_are_missing_make_the_figures_void(servers: tuple[Server, Server]) -> None:
     elsewhere = next(case for case in CASES if case.name == "batch")
     strays = Case("strays", "", 4, 1, elsewhere.prepare)
@@ -48,7 +59,7 @@ def test_a_flood_is_counted(servers: tuple[Server, Server]) -> None:
 
 
 def test_abuse_is_measured_in_pairs(servers: tuple[Server, Server]) -> None:
-    (found,), void = run_abuses(["abuse-huge-body"], servers[1], SHORT)
+    (found,), void = run_abuses(["huge-body"], servers[1], SHORT)
     assert void == ""
     assert found.kind in abuse.KINDS
     assert found.times["p50"][0] > 0

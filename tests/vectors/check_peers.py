@@ -243,6 +243,7 @@ KINDS: dict[int, tuple[int, bool, Callable[[Any], None] | None]] = {
     15: (0, False, None),
     16: (0, False, row(exactly(32), whole())),
     17: (0, False, row(exactly(8), whole(), some(whole(), 256))),
+    18: (0, False, None),
 }
 TEXT_AT = {1: 1, 7: 0, 12: 2}  # where the body has a text that people see
 

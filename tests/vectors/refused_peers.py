@@ -355,7 +355,7 @@ def _gossip() -> Iterator[Case]:
         ("version 2", "unsupported-version", (0, 2)),
         ("id of 15 bytes", "malformed", (1, bytes(15))),
         ("kind 0", "unknown-kind", (2, 0)),
-        ("kind 18", "unknown-kind", (2, 18)),
+        ("kind 19", "unknown-kind", (2, 19)),
         ("kind 255", "unknown-kind", (2, 255)),
         ("kind 256", "malformed", (2, 256)),
         ("sender of 31 bytes", "malformed", (3, bytes(31))),

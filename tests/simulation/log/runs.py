@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.safeguards import ALL, LogSafeguards
 from tests.simulation.log.faults import KINDS, LogFaults
+from tests.simulation.log.history import LogHistory
 from tests.simulation.log.judge import LogProperty, LogViolation
 from tests.simulation.log.world import LogWorld
 
@@ -54,6 +55,11 @@ def generate(seed: int) -> LogScenario:
 
 
 def run(scenario: LogScenario, guards: LogSafeguards = ALL) -> LogRun:
+    return live_out(scenario, guards)[0]
+
+
+def live_out(scenario: LogScenario, guards: LogSafeguards = ALL) -> tuple[LogRun, LogHistory]:
+    """What came of it, and what the apps of this world saw."""
     world = LogWorld(scenario.seed, scenario.nodes, scenario.serializers, guards)
     faults = LogFaults(world, scenario.kinds)
     broken, detail = None, ""
@@ -64,9 +70,10 @@ def run(scenario: LogScenario, guards: LogSafeguards = ALL) -> LogRun:
     except AssertionError as error:
         broken, detail = LogProperty.ERROR, repr(error)
     regimes = max(world.judge.masters, default=0)
-    return LogRun(
+    told = LogRun(
         scenario.seed, broken, detail, len(world.history.chosen), regimes, tuple(faults.log)
     )
+    return told, world.history
 
 
 def live(world: LogWorld, faults: LogFaults, scenario: LogScenario) -> None:

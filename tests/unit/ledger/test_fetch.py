@@ -113,8 +113,48 @@ def test_what_did_not_fit_into_an_answer_is_asked_of_the_same_peer_again() -> No
     fetch.want(E2, N2, 1)
     request = fetch.answered(N2, ask(fetch, N2, 1))
     assert request is not None
-    fetch.has_more(N2, request)
+    fetch.has_more(N2, request, at(1))
     assert fetch.ids_for(N2, [N2], at(2)) == [E2]
+
+
+def far_behind() -> Fetch:
+    """A range of n2 goes on; something else is wanted."""
+    fetch = Fetch(ALL)
+    fetch.want(E1, N3, 0)
+    ranges = Wants([RangeWant(2, 1, [], 9, bytes(16))])
+    request = fetch.answered(N2, fetch.ask(N2, [], ranges, at(0)).request_id)
+    assert request is not None
+    fetch.has_more(N2, request, at(0))
+    return fetch
+
+
+def test_a_node_that_is_far_behind_asks_for_no_single_events() -> None:
+    fetch = far_behind()
+    assert fetch.is_far_behind(at(1))
+    assert fetch.ids_for(N3, PEERS, at(1)) == []
+    assert fetch.next_deadline(at(1)) == limits.REQUEST_RETRY_MS
+    whole = fetch.ask(N2, [], Wants([RangeWant(2, 1, [], 9, bytes(16))]), at(1))
+    fetch.answered(N2, whole.request_id)  # and the range ends with it
+    assert not fetch.is_far_behind(at(2))
+    assert fetch.ids_for(N3, PEERS, at(2)) == [E1]
+
+
+def test_a_range_that_goes_on_no_more_holds_nothing_up() -> None:
+    fetch = far_behind()
+    assert not fetch.is_far_behind(at(limits.REQUEST_RETRY_MS))
+    assert fetch.ids_for(N3, PEERS, at(limits.REQUEST_RETRY_MS)) == [E1]
+    fetch = far_behind()
+    fetch.lose(N2)
+    assert fetch.ids_for(N3, PEERS, at(1)) == [E1]
+
+
+def test_answers_without_ranges_do_not_tell_how_far_behind_it_is() -> None:
+    fetch = far_behind()
+    request = fetch.answered(N2, ask(fetch, N2, 1))
+    assert request is not None
+    assert fetch.is_far_behind(at(1))
+    fetch.has_more(N2, request, at(1))
+    assert not fetch.is_far_behind(at(limits.REQUEST_RETRY_MS))
 
 
 def test_a_lost_peer_frees_what_it_was_asked_for() -> None:

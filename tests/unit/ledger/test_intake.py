@@ -9,7 +9,14 @@ from quipu.ledger.effects import NodeConvicted, SendMessage, StoreInv, StoreProo
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.evidence import prove_author
 from quipu.ledger.inv import build_inv
-from quipu.ledger.messages import EvidenceMessage, InvMessage, SyncEvent, decode_message
+from quipu.ledger.messages import (
+    Answer,
+    EvidenceMessage,
+    InvMessage,
+    SyncEvent,
+    bytes_of,
+    decode_message,
+)
 from quipu.ledger.refusals import Reason
 from quipu.ledger.safeguards import ALL
 from quipu.ledger.words import EpochNo, EventId, InvNumber, Seq, hlc_at
@@ -72,6 +79,34 @@ def test_what_lies_far_above_is_asked_for_as_a_line() -> None:
     n2.answer("n1", request, *line[:299])
     table.run(0)
     assert n1.holds(line[299].id)
+
+
+def test_far_behind_nothing_is_spent_on_what_cannot_be_placed() -> None:
+    """It comes with the range, or SyncEvent shows it."""
+    table, n1, (n2, n3) = alone_with(2)
+    line = n2.chain(10)
+    n2.sync("n1", line[7])
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    part = [bytes_of(event) for event in line[:3]]
+    n2.say("n1", Answer(n2.requests()[-1].request_id, [], part, [], True))
+    table.run(0)
+    assert n1.core.fetch.is_far_behind(table.now(n1))
+    n2.push("n1", line[8], line[3])
+    n3.confirm("n1", line[9])
+    n2.sync("n1", line[9], leaves=[line[9].id])
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    assert n1.holds(line[3].id)  # what can be placed is taken
+    assert len(n1.core.intake.waiting) == 0
+    assert not any(request.ids for request in n2.requests() + n3.requests())
+    n2.answer("n1", n2.requests()[-1], *line[4:8])
+    table.run(0)
+    n2.push("n1", line[9])
+    table.run(0)
+    assert len(n1.core.intake.waiting) == 1
+    n2.answer("n1", n2.requests()[-1], line[8])
+    table.run(0)
+    assert n1.holds(line[9].id)
+    assert n1.read_confirms(line[9].id) >= 1  # of n3, whose receipt came too early
 
 
 def test_a_forged_copy_of_what_waits_changes_nothing() -> None:

@@ -46,11 +46,39 @@ def test_the_newest_signature_of_a_cord_is_enough_to_hold_what_lies_below() -> N
 
 def test_good_signatures_are_found_good_later_and_nothing_is_left_to_do() -> None:
     table, n1, (n2, _) = alone_with(2)
-    line = n2.chain(limits.PROVED_PER_TURN_MAX + 5)
+    line = n2.chain(limits.PROVED_MAX + 5)
     bring(n2, *line)
     table.run(2 * limits.PROVE_PACE_MS)
     assert spared(n1, line[0]) == (0, 0)
     assert n1.store.saved().branches[0].spared_upto == 0
+
+
+def test_they_give_way_to_entries_of_clients() -> None:
+    table, n1, (n2, _) = alone_with(2)
+    line = n2.chain(limits.PROVED_MAX + 10)
+    bring(n2, *line)
+    table.write("n1", "a client's")
+    begun_ms, first = table.now_ms, spared(n1, line[0])[0]
+    while table.now_ms < begun_ms + limits.PROVE_PACE_PRESSED_MS:
+        table.run(1)
+        table.write("n1", "another one")  # a turn each millisecond, and few of them prove
+    assert spared(n1, line[0])[0] - first <= 2 * limits.PROVED_PRESSED_MAX
+    table.run(limits.PRESSED_MS)
+    assert spared(n1, line[0]) == (0, 0)
+
+
+def test_far_behind_they_are_left_for_later() -> None:
+    table, n1, (n2, _) = alone_with(2)
+    line = n2.chain(8)
+    n2.sync("n1", line[-1])
+    table.run(limits.SYNC_DIFFERENCE_AGE_MS)
+    part = [bytes_of(event) for event in line[:5]]
+    n2.say("n1", Answer(n2.requests()[-1].request_id, [], part, [], True))
+    table.run(limits.REQUEST_RETRY_MS - 1)
+    assert spared(n1, line[0]) == (1, 4)
+    n2.answer("n1", n2.requests()[-1], *line[5:])
+    table.run(2 * limits.PROVE_PACE_MS)
+    assert spared(n1, line[0]) == (0, 0)
 
 
 def test_a_run_whose_newest_signature_is_wrong_is_judged_one_by_one() -> None:
@@ -216,7 +244,7 @@ def test_a_range_goes_on_to_a_good_signature(monkeypatch: pytest.MonkeyPatch, us
     table, _, n2, n3, line = junked()
     more = n2.chain(3, prev=line[-1], text="more")
     n2.push("n1", *more)
-    table.run(0)
+    table.run(limits.PRESSED_MS)
     cord = table.cord_of(line[0].header)
     want = RangeWant(*cord, [], more[-1].header.seq, more[-1].id[:16])
     answer = served(n3, GetData(7, [], [want], [], [], 1 << 20))

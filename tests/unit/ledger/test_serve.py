@@ -3,6 +3,7 @@
 import pytest
 
 from quipu.ledger import limits
+from quipu.ledger.effects import SendMessage
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.messages import (
@@ -13,6 +14,7 @@ from quipu.ledger.messages import (
     RangeWant,
     encode_message,
 )
+from quipu.ledger.refusals import Reason
 from tests.conformance.hand import Hand, alone_with
 from tests.conformance.table import Seat
 
@@ -27,6 +29,8 @@ def asked(
     covers: list[CoverWant] | None = None,
     bytes_max: int = limits.ANSWER_BYTES_MAX,
 ) -> Answer:
+    """Of a core that has been left in peace for a while."""
+    hand.table.run(limits.PRESSED_MS)
     wanted: list[bytes] = [event.id for event in ids or []]
     hand.say("n1", GetData(1, wanted, ranges or [], invs or [], covers or [], bytes_max))
     hand.table.run(0)
@@ -118,6 +122,111 @@ def test_receipts_are_part_of_the_mebibyte(monkeypatch: pytest.MonkeyPatch) -> N
     assert answer.more
     monkeypatch.setattr(limits, "GET_RECEIPTS_MAX", 1)
     assert asked(n3, invs=want).invs == [invs[0].data]
+
+
+# --- when -------------------------------------------------------------------------------------
+def wants(hand: Hand, number: int, *tips: SignedEvent) -> None:
+    ranges = [range_to(hand, tip) for tip in tips]
+    hand.say("n1", GetData(number, [], ranges, [], [], limits.ANSWER_BYTES_MAX))
+
+
+def answers(hand: Hand) -> list[tuple[int, int]]:
+    """When, and how many events."""
+    return [
+        (sent.at_ms, len(sent.message.events))
+        for sent in hand.table.sent
+        if isinstance(sent.message, Answer) and sent.receiver == hand.name
+    ]
+
+
+def with_a_line(count: int) -> tuple[Seat, Hand, Hand, list[SignedEvent]]:
+    """One core that holds it, and has been left in peace since."""
+    _, n1, (n2, n3) = alone_with(2)
+    line = n2.chain(count)
+    n2.push("n1", *line)
+    n2.table.run(limits.PRESSED_MS)
+    return n1, n2, n3, line
+
+
+def test_a_turn_answers_one_request_for_history() -> None:
+    n1, n2, n3, line = with_a_line(3)
+    for hand in (n2, n3):
+        wants(hand, 1, line[-1])
+    turns = len(n1.turns)
+    n2.table.run(1)
+    assert [count for _, count in answers(n2) + answers(n3)] == [3, 3]
+    told = [[e for e in turn.spoken if isinstance(e, SendMessage)] for turn in n1.turns[turns:]]
+    assert [len(spoken) for spoken in told if spoken] == [1, 1]
+
+
+def test_while_entries_of_clients_come_history_is_given_in_slices_with_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "ANSWER_EVENTS_PRESSED", 2)
+    _, n2, n3, line = with_a_line(8)
+    table, begun_ms = n2.table, n2.table.now_ms
+    table.write("n1", "a client's")
+    wants(n3, 1, line[-1])
+    table.run(0)
+    wants(n3, 2, line[-1])
+    wants(n2, 3, line[-1])
+    table.run(2 * limits.SERVE_PACE_MS)
+    assert answers(n3) == [(begun_ms, 2), (begun_ms + limits.SERVE_PACE_MS, 2)]
+    assert answers(n2) == [(begun_ms + 2 * limits.SERVE_PACE_MS, 2)]
+    table.run(limits.PRESSED_MS)  # nothing more came
+    wants(n3, 4, line[-1])
+    table.run(0)
+    assert answers(n3)[-1] == (table.now_ms, 8)
+
+
+def test_what_waits_for_a_pause_is_answered_at_once_when_no_more_entries_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "SERVE_PACE_MS", 10 * limits.PRESSED_MS)
+    _, n2, n3, line = with_a_line(8)
+    begun_ms = n2.table.now_ms
+    n2.push("n1", n2.event(prev=line[-1]))  # a live event of another member counts as well
+    for number in (1, 2):
+        wants(n3, number, line[-1])
+    n2.table.run(2 * limits.PRESSED_MS)
+    assert answers(n3) == [(begun_ms, 8), (begun_ms + limits.PRESSED_MS, 8)]
+
+
+def test_a_slice_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ANSWER_BYTES_PRESSED", 2 * BIG + 1_000)
+    _, _, (n2, n3) = alone_with(2)
+    line = [n2.event("0", size=BIG)]
+    for number in range(1, 5):
+        line.append(n2.event(str(number), prev=line[-1], size=BIG))
+    n2.push("n1", *line)
+    wants(n3, 1, line[-1])
+    n2.table.run(0)
+    assert answers(n3) == [(n2.table.now_ms, 2)]
+
+
+def test_single_events_and_receipts_do_not_wait() -> None:
+    _, n2, n3, line = with_a_line(3)
+    n2.table.write("n1", "a client's")
+    for number in range(1, 4):
+        wants(n3, number, line[-1])
+    single = [event.id for event in line[:1]]
+    n2.say("n1", GetData(1, list(single), [], [], [], limits.ANSWER_BYTES_MAX))
+    n2.table.run(0)
+    assert (len(answers(n2)), len(answers(n3))) == (1, 1)
+
+
+def test_requests_that_wait_are_bounded_and_end_with_their_link() -> None:
+    n1, n2, n3, line = with_a_line(3)
+    table = n2.table
+    table.write("n1", "a client's")
+    for number in range(limits.REQUESTS_PER_PEER_MAX + 2):
+        wants(n3, number, line[-1])
+    wants(n2, 1, line[-1])
+    table.run(0)
+    assert n1.refusals() == [Reason.ROOM_FULL] * 2
+    table.part("n1", "n3")
+    table.run(1_000)
+    assert (len(answers(n3)), len(answers(n2))) == (1, 1)
 
 
 # --- which events -----------------------------------------------------------------------------

@@ -34,14 +34,14 @@ def test_every_kind_has_a_rule_and_every_body_a_kind() -> None:
     assert set(gossip.RULES) == set(gossip.Kind)
     with_body = {kind for kind, rule in gossip.RULES.items() if rule.body is not None}
     assert with_body == set(gossip.KIND_OF_BODY.values())
-    assert {gossip.Kind[n] for n in ("LEAVING", "POOL", "LEDGER", "GENESIS")} == set(
+    assert {gossip.Kind[n] for n in ("LEAVING", "POOL", "LEDGER", "LOG", "GENESIS")} == set(
         gossip.Kind
     ) - with_body
 
 
 def test_what_is_believed_of_others_is_signed() -> None:
     direct = {"ACK", "ADDRESSES", "UNSUPPORTED", "VERSION_MISMATCH", "POOL", "LEDGER"}
-    direct |= {"GENESIS", "CAST_KEY", "CAST_REPORT"}
+    direct |= {"LOG", "GENESIS", "CAST_KEY", "CAST_REPORT"}
     unsigned = {gossip.Kind(kind).name for kind, rule in gossip.RULES.items() if not rule.is_signed}
     assert unsigned == direct
 

@@ -94,32 +94,46 @@ def test_an_older_start_is_refused_also_after_a_restart() -> None:
     assert again.state("n2") is PeerState.UNKNOWN
 
 
-def test_messages_of_the_core_go_only_to_who_is_up() -> None:
+SPOKE: dict[Kind, type[ins.LedgerSpoke | ins.LogSpoke]] = {
+    Kind.LEDGER: ins.LedgerSpoke,
+    Kind.LOG: ins.LogSpoke,
+}
+HEARD: dict[Kind, type[fx.LedgerHeard | fx.LogHeard]] = {
+    Kind.LEDGER: fx.LedgerHeard,
+    Kind.LOG: fx.LogHeard,
+}
+plain_kinds = pytest.mark.parametrize("kind", [Kind.LEDGER, Kind.LOG])
+
+
+@plain_kinds
+def test_messages_of_core_and_log_go_only_to_who_is_up(kind: Kind) -> None:
     bench = Bench(2)
     n2 = bench.hand("n2")
     bench.step(n2.hello())
-    assert not n2.said(bench.step(ins.LedgerSpoke(n2.id, b"early")))
+    assert not n2.said(bench.step(SPOKE[kind](n2.id, b"early")))
     effects = bench.step(ins.LinkOpened(n2.id))
-    assert not n2.told(effects, Kind.LEDGER)
-    effects = bench.step(ins.LedgerSpoke(n2.id, b"one"), ins.LedgerSpoke(n2.id, b"two"))
-    assert [message.body for message in n2.told(effects, Kind.LEDGER)] == [b"one", b"two"]
+    assert not n2.told(effects, kind)
+    effects = bench.step(SPOKE[kind](n2.id, b"one"), SPOKE[kind](n2.id, b"two"))
+    assert [message.body for message in n2.told(effects, kind)] == [b"one", b"two"]
     assert n2.commands(effects) == [Alive]
 
 
-def test_messages_of_the_core_count_only_from_who_is_up() -> None:
+@plain_kinds
+def test_messages_of_core_and_log_count_only_from_who_is_up(kind: Kind) -> None:
     bench = Bench(2)
     n2 = bench.hand("n2")
     bench.step(n2.hello())
-    effects = bench.step(n2.alive(n2.plain(Kind.LEDGER, b"early")))
+    effects = bench.step(n2.alive(n2.plain(kind, b"early")))
     assert causes(effects) == ["not-up"]
-    assert not of(effects, fx.LedgerHeard)
+    assert not of(effects, HEARD[kind])
 
 
+@plain_kinds
 @pytest.mark.parametrize("lie", ["sender", "action", "signature"])
-def test_a_message_of_the_core_is_the_peers_own_and_bare(lie: str) -> None:
+def test_a_message_of_core_or_log_is_the_peers_own_and_bare(lie: str, kind: Kind) -> None:
     bench = Bench(3)
     n2, n3 = bench.linked("n2"), bench.linked("n3")
-    made = n2.plain(Kind.LEDGER, b"data")
+    made = n2.plain(kind, b"data")
     match lie:
         case "sender":
             made = msgspec.structs.replace(made, sender=n3.id)
@@ -128,7 +142,7 @@ def test_a_message_of_the_core_is_the_peers_own_and_bare(lie: str) -> None:
         case _:
             made = msgspec.structs.replace(made, signature=bytes(64))
     effects = bench.step(n2.alive(made))
-    assert not of(effects, fx.LedgerHeard)
+    assert not of(effects, HEARD[kind])
     assert causes(effects)
 
 

@@ -1,0 +1,1 @@
+"""Histories judged by somebody else: porcupine, a linearizability checker written in Go."""
