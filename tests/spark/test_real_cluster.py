@@ -1,6 +1,8 @@
-"""Dumps of a real cluster that went through a partition, a kill, a restart and a late start."""
+"""Dumps of real clusters that went through a partition, a kill, a restart and a late start."""
 
 from pathlib import Path
+
+import pytest
 
 from quipu.devnet import Devnet
 from quipu.dumps.checking import check_contents, check_files
@@ -8,15 +10,13 @@ from quipu.dumps.tracing import diff
 from quipu.node.exits import Exit
 from quipu.spark_analytics.pipeline import read_findings
 from quipu.spark_analytics.report import AGREE
-from quipu.spark_analytics.session import DATAFRAME
+from quipu.spark_analytics.session import DATAFRAME, GRAPHFRAMES
 from tests.process.cluster import client_of, cluster, read_at
 from tests.process.command import quipu
 from tests.spark.conftest import Analyse
 
-NODES = (1, 2, 3)
 
-
-def written(net: Devnet, nodes: tuple[int, ...], text: str) -> list[str]:
+def written(net: Devnet, nodes: list[int], text: str) -> list[str]:
     """Entries submitted to each of these, not waited for."""
     ids = []
     for number in nodes:
@@ -25,40 +25,48 @@ def written(net: Devnet, nodes: tuple[int, ...], text: str) -> list[str]:
     return ids
 
 
-def lived(net: Devnet) -> None:
-    net.stop(3)
-    ids = written(net, (1, 2), "before node 3")
-    net.start(3)
-    net.partition([1, 2], [3])
-    ids += written(net, NODES, "apart")
+def lived(net: Devnet, nodes: list[int]) -> None:
+    """The last begins late; a minority is cut off; the second is killed, the first restarted."""
+    late, most = nodes[-1], nodes[: len(nodes) // 2 + 1]
+    net.stop(late)
+    ids = written(net, nodes[:-1], "before the last node")
+    net.start(late)
+    net.partition(most, nodes[len(most) :])
+    ids += written(net, nodes, "apart")
     net.heal()
     net.kill(2)
-    ids += written(net, (1, 3), "without node 2")
+    ids += written(net, [number for number in nodes if number != 2], "without node 2")
     net.start(2)
     net.stop(1)
     net.start(1)
-    ids += written(net, NODES, "together")
-    for number in NODES:
+    ids += written(net, nodes, "together")
+    for number in nodes:
         for identity in ids:
             read_at(net, number, identity)
 
 
-def test_a_cluster_that_was_harmed_has_no_finding(analyse: Analyse, tmp_path: Path) -> None:
-    dumps = [tmp_path / f"dump-{number}" for number in NODES]
-    with cluster(tmp_path / "net") as net:
-        lived(net)
-        for number, dump in zip(NODES[:2], dumps, strict=False):
-            data = str(net.data_of(net.node(number)))
-            done = quipu("export", str(dump), "--data-dir", data)
-            assert done.returncode == Exit.OK, done.stderr
-        net.stop(3)
-        alone = quipu("export", str(dumps[2]), "--data-dir", str(net.data_of(net.node(3))))
-        assert alone.returncode == Exit.OK, alone.stderr
+def exported(net: Devnet, number: int, dump: Path) -> Path:
+    done = quipu("export", str(dump), "--data-dir", str(net.data_of(net.node(number))))
+    assert done.returncode == Exit.OK, done.stderr
+    return dump
+
+
+@pytest.mark.parametrize(("members", "engine"), [(3, DATAFRAME), (5, GRAPHFRAMES)])
+def test_a_cluster_that_was_harmed_has_no_finding(
+    analyse: Analyse, tmp_path: Path, members: int, engine: str
+) -> None:
+    """All dumps but one are of running nodes."""
+    nodes = list(range(1, members + 1))
+    with cluster(tmp_path / "net", members) as net:
+        lived(net, nodes)
+        dumps = [exported(net, number, tmp_path / f"dump-{number}") for number in nodes[:-1]]
+        net.stop(members)
+        dumps.append(exported(net, members, tmp_path / "dump-of-one-that-stands"))
     for dump in dumps:
         checked = check_files(dump)
         assert checked.problems + check_contents(checked, signatures=True) == []
-    report = analyse(dumps, DATAFRAME, settle_s=0.0)
+    report = analyse(dumps, engine, settle_s=0.0)
     assert read_findings(tmp_path / "out") == []
     assert report.exit_code == AGREE
-    assert {copy["copy"] for copy in report.copies} == {"n1", "n2", "n3"}
+    assert {copy["copy"] for copy in report.copies} == {f"n{number}" for number in nodes}
     assert diff(dumps[0], dumps[1]) == []
