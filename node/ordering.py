@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from quipu.ledger import limits as ledger_limits
-from quipu.ledger.effects import Durable, PutBranch, StoreEvent
+from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEvent
 from quipu.ledger.event import EventMeta
 from quipu.ledger.log.effects import (
     BaseTaken,
@@ -20,6 +20,7 @@ from quipu.ledger.log.effects import (
     MasterChanged,
 )
 from quipu.ledger.log.inputs import (
+    DiskSetBack,
     ItemsProposed,
     LogCompacted,
     LogInput,
@@ -91,6 +92,7 @@ class Ordering:
     journal: Journal
     gate: JournalGate
     own_no: NodeNo
+    core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     _behind: dict[BranchKey, None] = field(default_factory=dict)  # Read, and not all ordered
     _proposed: dict[BranchKey, Seq] = field(default_factory=dict)
@@ -244,6 +246,10 @@ class Ordering:
             match effect:
                 case StoreEvent(meta=meta):
                     self.model.remember(meta)
+                case PutOwnState(recovering=recovering):
+                    if recovering and not self.core_recovers:
+                        self._inputs.append(DiskSetBack())
+                    self.core_recovers = recovering
                 case PutBranch(record=record) if self._first_of(record.key) is not None:
                     self._behind[record.key] = None
                     grew = True

@@ -14,6 +14,7 @@ from quipu.ledger.log.changes import Changes
 from quipu.ledger.log.effects import ItemsNotOrdered, LogEffects, PutBase, ReadReady
 from quipu.ledger.log.election import Election
 from quipu.ledger.log.inputs import (
+    DiskSetBack,
     ItemsProposed,
     LogCompacted,
     LogInput,
@@ -124,6 +125,8 @@ class LogMachine:
             case RosterChanged():
                 self.state.enrol(item.epoch, dict(sorted(item.keys)), item.listeners)
                 self._master.forget_others()
+            case DiskSetBack():
+                self._lose_disk(turn)
             case RecoveryForced():
                 self._recovery.force()
             case _:
@@ -378,10 +381,16 @@ class LogMachine:
         forgotten = self._voter.on_certificate(message.certificate, turn)
         for promise in fresh:
             state.see(promise, turn)
-        if forgotten and not state.recovering:
-            if state.role is Role.MASTER:
-                self._step_down(Cause.HIGHER_REGIME, turn)
-            self._recovery.begin(turn)
+        if forgotten:
+            self._lose_disk(turn)
+
+    def _lose_disk(self, turn: LogTurn) -> None:
+        state = self.state
+        if state.recovering:
+            return
+        if state.role is Role.MASTER:
+            self._step_down(Cause.HIGHER_REGIME, turn)
+        self._recovery.begin(turn)
 
     def _on_refused(self, peer: NodeNo, message: AcceptRefused, turn: LogTurn) -> None:
         if message.promised > self.state.promised:
