@@ -44,28 +44,23 @@ from quipu.ledger.history import History, Saved
 from quipu.ledger.inputs import (
     EntriesSubmitted,
     EpochClosed,
-    EpochOffered,
     EpochOpened,
     Input,
     MessageReceived,
     PeerConnected,
     PeerLost,
-    ReadyAsked,
 )
 from quipu.ledger.intake import Intake
 from quipu.ledger.known import Known
 from quipu.ledger.messages import (
     Answer,
     EpochMessage,
-    EpochOffer,
     EpochWant,
     EventBytes,
     EventMessage,
     EvidenceMessage,
     GetData,
     InvMessage,
-    ReadyMessage,
-    ReadyWant,
     SyncEvent,
     bytes_of,
     decode_message,
@@ -252,10 +247,8 @@ class Core:
                     self._close_wanted = close
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
-            case EpochOffered(document, seals):
-                self.coming.offered(document, seals, self.config.key.node_id, turn)
-            case ReadyAsked(nodes):
-                self.coming.ask(nodes, turn)
+            case _:
+                self.coming.take(given, turn)
 
     def _hear(self, peer: NodeId, data: bytes, heard: Heard, turn: Turn) -> None:
         message = decode_message(data)
@@ -281,11 +274,11 @@ class Core:
                 if self.coming.is_vouched(document, seals, peer):
                     self._open(document, tuple(seals), turn)
                     self.exchange.want_epoch(peer, turn)
-            case EpochOffer() | ReadyWant() | ReadyMessage():
-                self.coming.hear(message, peer, turn)
             case EvidenceMessage(proof):
                 self.intake.take_proof(proof, peer, turn)
                 self._note_own_conviction()
+            case _:
+                self.coming.hear(message, peer, turn)
 
     # --- what is heard --------------------------------------------------------------------------
     def _take_event(self, data: EventBytes, peer: NodeId, turn: Turn) -> None:
@@ -411,10 +404,6 @@ class Core:
         for _, inv in self.receipts.of_opened(epoch.number):
             self._take_inv(inv, inv.signer, True, turn)
 
-    def _seal(self, turn: Turn, grounds: Grounds) -> list[invs.Inv]:
-        close, self._close_wanted = self._close_wanted, b""
-        return self.confirmer.seal(close, grounds) if close != self.confirmer.sealed else []
-
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
         try:
@@ -453,7 +442,8 @@ class Core:
         grounds = Grounds(self.me, self.epochs.newest, turn.due_until, turn.now)
         signed = self.confirmer.sign(grounds)
         if self._close_wanted:
-            signed += self._seal(turn, grounds)
+            signed += self.confirmer.seal(self._close_wanted, grounds)
+            self._close_wanted = b""
         self.coming.settle(turn)
         for inv in signed:
             self.intake.count_inv(self.me, inv, turn)
