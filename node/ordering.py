@@ -111,6 +111,10 @@ class Ordering:
         journal = Journal(model)
         gate = JournalGate(journal)
         own_no = view.epochs.node_numbers.get(settings.key.node_id, NOT_A_MEMBER)
+
+        def is_awaited() -> bool:
+            return ordering.is_awaited()  # who asks may be another by then
+
         log_settings = LogSettings(
             settings.cluster_id,
             own_no,
@@ -119,6 +123,7 @@ class Ordering:
             gate,
             settings.entropy().to_bytes(ENTROPY_BYTES, "big"),
             settings.verify,
+            is_awaited=is_awaited,
             check_state=decode_record,
         )
         saved = _with_life(store.saved_log(), settings.entropy(), now)
@@ -157,10 +162,13 @@ class Ordering:
         """When references want a turn of their own; any turn before takes them along."""
         if self._since_ms is None or not self._may_propose():
             return None
-        if self.is_awaited():
+        if self._is_urgent():
             return now.monotonic_ms
         waited_ms = self._since_ms + limits.ORDER_WAIT_MS
         return max(waited_ms, self._proposed_ms + limits.ORDER_PACE_MS)
+
+    def _is_urgent(self) -> bool:
+        return self.is_awaited() or self.machine.is_awaited
 
     def _may_propose(self) -> bool:
         is_master = self.machine.state.role is Role.MASTER
@@ -184,7 +192,7 @@ class Ordering:
         if self._since_ms is None or not self._may_propose():
             return
         is_early = now.monotonic_ms < self._proposed_ms + limits.ORDER_PACE_MS
-        if is_early and not self.is_awaited():
+        if is_early and not self._is_urgent():
             return
         metas = self._next_events()
         self._since_ms = None

@@ -104,6 +104,11 @@ class LogMachine:
         return min((time for time in times if time is not None), default=None)
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether somebody at another node waits for the order, as its master has heard."""
+        return self._master.is_awaited
+
+    @property
     def waits_for_model(self) -> bool:
         """Whether `ModelGrew` could change anything."""
         return self._voter.has_parked or self._master.has_waiting
