@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from quipu.client import Conflict, Unavailable
 from quipu.devnet import Devnet
 from tests.process.cluster import WAIT_S, client_of, cluster, wait_until
 
@@ -108,11 +109,56 @@ def test_minority_orders_nothing_and_comes_back_by_itself(tmp_path: Path) -> Non
         with client_of(net, master) as client:
             receipt = client.submit("of the minority", wait="ordered", timeout=1)
             assert receipt.state == "stored"
-        wait_until(lambda: journal(net, master)["role"] != "master", "the old master steps down")
+            wait_until(
+                lambda: journal(net, master)["role"] != "master", "the old master steps down"
+            )
+            with pytest.raises(Unavailable) as refused:
+                client.sequence_publish("invoices", 1)
+            assert (refused.value.code, refused.value.retry_after_s) == ("no-quorum", 2)
         net.heal()
         with client_of(net, master) as client:
             assert client.wait(receipt.id, "ordered", timeout=WAIT_S).state == "ordered"
         journals_agree(net, *NODES)
+
+
+def test_lock_of_a_node_that_is_gone_is_taken_over(tmp_path: Path) -> None:
+    with cluster(tmp_path / "net") as net:
+        write_ordered(net, 1, "so that there is a master")
+        master = master_of(net, *NODES)
+        holder, other = (number for number in NODES if number != master)
+        with client_of(net, holder) as client:
+            lock = client.sequence_lock("invoices", 5)
+        with client_of(net, other) as client:
+            with pytest.raises(Conflict, match="locked"):
+                client.sequence_publish("invoices", 1)
+            net.kill(holder)
+            published: list[Any] = []
+
+            def is_published() -> bool:
+                try:
+                    published.append(client.sequence_publish("invoices", 2))
+                except Conflict:
+                    return False
+                return True
+
+            wait_until(is_published, "the lock passes on")
+        assert published[0]["number"] == "1"
+        net.start(holder)
+        with client_of(net, holder) as client:
+
+            def is_refused() -> bool:
+                """Once the node has applied what it missed, and knows of a master."""
+                try:
+                    client.sequence_publish(
+                        "invoices", 3, token=lock["token"], number=lock["first"]
+                    )
+                except Unavailable:
+                    return False
+                except Conflict as conflict:
+                    return conflict.code == "old-token"
+                raise AssertionError("published with a token of old")
+
+            wait_until(is_refused, "the old token is refused")
 
 
 def test_member_that_lost_its_disk_votes_again(tmp_path: Path) -> None:
