@@ -66,6 +66,7 @@ from quipu.ledger.messages import (
     decode_message,
 )
 from quipu.ledger.past import Past
+from quipu.ledger.pressure import Pressure
 from quipu.ledger.proving import Proving
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.recovery import Recovery
@@ -119,6 +120,7 @@ class Core:
         newest = max(saved.newest_journal_own, self.dag.newest_journal.get(self.me, Journal(0)))
         self.author = Author(self.known, config.entropy, newest)
         self.fetch = Fetch(guards)
+        self._pressure = Pressure()
         self.sync = Sync(self.dag, self.receipts)
         self.resend = Resend(config.key.node_id)
         self.intake = Intake(
@@ -129,7 +131,7 @@ class Core:
             self.fetch,
             self.sync,
             self.resend,
-            Proving(self.known, self.fetch),
+            Proving(self.known, self.fetch, self._pressure),
         )
         self.recovery = Recovery(
             (saved.recovering or config.key_existed) and guards.restore_guard, now
@@ -138,7 +140,7 @@ class Core:
         gaps = Gaps(self.dag, self.past, self.receipts, guards)
         self.exchange = Exchange(self.intake, self.recovery, gaps, guards)
         self.coming = Coming(self.known, self.confirmer, self.fetch, self.sync, self.recovery)
-        self._serve = Serve(self.known, self.intake.proving)
+        self._serve = Serve(self.known, self.intake.proving, self._pressure)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
         self._close_wanted = b""
@@ -186,6 +188,7 @@ class Core:
         self._write(turn)
         self._sign(turn)
         self._settle(turn)
+        self._pressure.feel(turn)
         self.intake.proving.prove(turn)
         self.exchange.speak(turn, self._members_connected())
         self._serve.speak(turn)

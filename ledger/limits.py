@@ -104,7 +104,6 @@ ANSWER_EVENTS_USUAL = 2_048  # an answer ends here; further on where no good sig
 ANSWER_EVENTS_PRESSED = 256  # while entries of clients come: 2 ms of a turn
 ANSWER_BYTES_PRESSED = 256 * KIB  # the same for large events
 SERVE_PACE_MS = 25  # between two such answers: a tenth of a core, and still 10 MB/s
-PRESSED_MS = 100  # how long a live event shows that more of them come
 REQUEST_RETRY_MS = 1_000  # without an answer: another peer is asked as well
 REQUEST_TIMEOUT_MS = 5_000  # a later answer is not taken
 REQUESTS_PER_PEER_MAX = 8  # waited for at one time
@@ -115,10 +114,15 @@ WANT_AFTER_INV_MS = 100  # an event that only an Inv has named is asked for afte
 WANTS_MAX = 10_000  # ids wanted at one time
 
 # --- signatures that ranges were spared ---------------------------------------------------------
-PROVED_PER_TURN_MAX = 32  # 2 ms of a turn
-PROVE_PACE_MS = 3  # between two turns that do nothing else: two fifths of a core at most
+PROVED_MAX = 32  # at a time: 2 ms of a turn
+PROVE_PACE_MS = 3  # between two times: two fifths of a core at most
+PROVED_PRESSED_MAX = 16  # while entries of clients come: 1 ms of a turn
+PROVE_PACE_PRESSED_MS = 20  # the same: a twentieth of a core
 RESIGN_INTERVAL_MS = 2_000  # a good signature that nobody had is asked for again after this
 RESIGN_INTERVAL_MAX_MS = 600_000  # doubled up to this
+
+# --- what can wait ------------------------------------------------------------------------------
+PRESSED_MS = 100  # how long a live event shows that more of them come
 
 # --- author -------------------------------------------------------------------------------------
 ENTRY_OVERHEAD_BYTES = 8  # array and bin heads of one entry in a body, with room
@@ -174,7 +178,7 @@ LOG_REGIMES_COUNTED = 8  # regimes whose ACCEPTED are counted side by side
 ORDER_ITEM_BYTES_MAX = 1 * KIB  # references and sequence operations; config documents are larger
 SEQUENCE_NAME_BYTES_MAX = 128  # as streams
 SEQUENCE_LOCK_MAX = 64  # numbers of one lock: a holder that dies blocks no more than these
-SEQUENCES_MAX = 100_000  # about 30 MB of state; a further name is refused
+SEQUENCES_MAX = 10_000  # 2 MB of the state that goes with a base; a further name is refused
 SEQUENCE_NUMBER_MAX = 2**63  # of one sequence: there is room above it in u64
 CLIENT_AHEAD_MAX = 64  # requests of a client that wait for the ids before them
 CLIENT_ID_MAX = 2**32 - 1  # u32

@@ -1,5 +1,5 @@
-"""Signatures that ranges were spared, verified later: a few a turn, lowest first, and none while
-the node is far behind.
+"""Signatures that ranges were spared, verified later: a few at a time, lowest first. Nothing
+waits for it: it gives way to entries of clients, and rests while the node is far behind.
 
 One that is wrong came from a peer that has lied about it: the event is what its author wrote all
 the same, and a good signature for it is asked of the others. Until there is one, a range that
@@ -15,6 +15,7 @@ from quipu.ledger.event import EventMeta, SignedEvent, has_valid_signature, sign
 from quipu.ledger.fetch import Fetch
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.known import Known
+from quipu.ledger.pressure import Pressure
 from quipu.ledger.turn import Turn
 from quipu.ledger.words import BranchKey, EventId, Now, Seq
 
@@ -32,9 +33,11 @@ class Work:
 class Proving:
     """Invariant: outside of a branch's spared seqs every signature held has been verified."""
 
-    def __init__(self, known: Known, fetch: Fetch) -> None:
+    def __init__(self, known: Known, fetch: Fetch, pressure: Pressure) -> None:
         self._known = known
         self._fetch = fetch
+        self._pressure = pressure
+        self._next_ms = 0
         self._works: dict[BranchKey, Work] = {
             key: Work(record.spared_from)
             for key, record in known.dag.branches.items()
@@ -68,9 +71,14 @@ class Proving:
             self._tighten(self._known.dag.branches[meta.branch], work)
 
     def prove(self, turn: Turn) -> None:
-        if not self._known.guards.spared_proven or self._fetch.is_far_behind(turn.now):
+        now_ms = turn.now.monotonic_ms
+        if now_ms < self._next_ms or self._rests(turn.now):
             return
-        room = limits.PROVED_PER_TURN_MAX
+        is_pressed = self._pressure.is_on(turn.now)
+        room = limits.PROVED_PRESSED_MAX if is_pressed else limits.PROVED_MAX
+        self._next_ms = now_ms + (
+            limits.PROVE_PACE_PRESSED_MS if is_pressed else limits.PROVE_PACE_MS
+        )
         for key, work in list(self._works.items()):
             record = self._known.dag.branches[key]
             first = work.next_seq
@@ -78,7 +86,7 @@ class Proving:
             if first <= last:
                 room -= last - first + 1
                 self._look(record, work, last)
-            if work.wrong and turn.now.monotonic_ms >= work.ask_ms:
+            if work.wrong and now_ms >= work.ask_ms:
                 self._ask(work, turn.now)
 
     def _look(self, record: BranchRecord, work: Work, last: Seq) -> None:
@@ -105,14 +113,16 @@ class Proving:
             self._fetch.want(identity, self._known.node_id, now.monotonic_ms)
 
     def next_deadline(self, now: Now) -> int | None:
-        if not self._known.guards.spared_proven:
-            return None
-        if self._fetch.is_far_behind(now):
-            return None  # the turn that ends it goes on here
-        pace_ms = now.monotonic_ms + limits.PROVE_PACE_MS
+        if self._rests(now):
+            return None  # until the turn that ends it
         branches = self._known.dag.branches
         waits = [
-            pace_ms if work.next_seq <= branches[key].spared_upto else max(work.ask_ms, pace_ms)
+            self._next_ms
+            if work.next_seq <= branches[key].spared_upto
+            else max(work.ask_ms, self._next_ms)
             for key, work in self._works.items()
         ]
         return min(waits, default=None)
+
+    def _rests(self, now: Now) -> bool:
+        return not self._known.guards.spared_proven or self._fetch.is_far_behind(now)

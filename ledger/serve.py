@@ -28,6 +28,7 @@ from quipu.ledger.messages import (
     bytes_of,
 )
 from quipu.ledger.past import Past
+from quipu.ledger.pressure import Pressure
 from quipu.ledger.proving import Proving
 from quipu.ledger.refusals import Reason
 from quipu.ledger.turn import Turn
@@ -68,15 +69,15 @@ class Stretch:
 
 
 class Serve:
-    def __init__(self, known: Known, proving: Proving) -> None:
+    def __init__(self, known: Known, proving: Proving, pressure: Pressure) -> None:
         self._known = known
         self._dag = known.dag
         self._past = known.past
         self._receipts = known.receipts
         self._proving = proving
+        self._pressure = pressure
         self._asked: deque[tuple[NodeId, GetData]] = deque()
-        self._pressed_until_ms = 0  # entries of clients came
-        self._next_ms = 0  # no history before, as long as they do
+        self._next_ms = 0  # no history before, as long as entries of clients come
 
     # --- when -----------------------------------------------------------------------------------
     def ask(self, peer: NodeId, want: GetData, turn: Turn) -> None:
@@ -92,9 +93,7 @@ class Serve:
 
     def speak(self, turn: Turn) -> None:
         now_ms = turn.now.monotonic_ms
-        if turn.events:
-            self._pressed_until_ms = now_ms + limits.PRESSED_MS
-        is_pressed = now_ms < self._pressed_until_ms
+        is_pressed = self._pressure.is_on(turn.now)
         if not self._asked or (is_pressed and now_ms < self._next_ms):
             return
         self._next_ms = now_ms + limits.SERVE_PACE_MS
@@ -105,7 +104,7 @@ class Serve:
     def next_deadline(self, now: Now) -> int | None:
         if not self._asked:
             return None
-        return min(max(self._next_ms, now.monotonic_ms), self._pressed_until_ms)
+        return min(max(self._next_ms, now.monotonic_ms), self._pressure.ends_ms)
 
     # --- what -----------------------------------------------------------------------------------
     def _answer(self, want: GetData, room: Room) -> Answer:

@@ -46,11 +46,25 @@ def test_the_newest_signature_of_a_cord_is_enough_to_hold_what_lies_below() -> N
 
 def test_good_signatures_are_found_good_later_and_nothing_is_left_to_do() -> None:
     table, n1, (n2, _) = alone_with(2)
-    line = n2.chain(limits.PROVED_PER_TURN_MAX + 5)
+    line = n2.chain(limits.PROVED_MAX + 5)
     bring(n2, *line)
     table.run(2 * limits.PROVE_PACE_MS)
     assert spared(n1, line[0]) == (0, 0)
     assert n1.store.saved().branches[0].spared_upto == 0
+
+
+def test_they_give_way_to_entries_of_clients() -> None:
+    table, n1, (n2, _) = alone_with(2)
+    line = n2.chain(limits.PROVED_MAX + 10)
+    bring(n2, *line)
+    table.write("n1", "a client's")
+    begun_ms, first = table.now_ms, spared(n1, line[0])[0]
+    while table.now_ms < begun_ms + limits.PROVE_PACE_PRESSED_MS:
+        table.run(1)
+        table.write("n1", "another one")  # a turn each millisecond, and few of them prove
+    assert spared(n1, line[0])[0] - first <= 2 * limits.PROVED_PRESSED_MAX
+    table.run(limits.PRESSED_MS)
+    assert spared(n1, line[0]) == (0, 0)
 
 
 def test_far_behind_they_are_left_for_later() -> None:
