@@ -12,6 +12,7 @@ from quipu.ledger.confirmer import Confirmer, Grounds
 from quipu.ledger.effects import StoreInv
 from quipu.ledger.epochs import Epoch, EpochDocument, close_hash, decode_document
 from quipu.ledger.fetch import Fetch
+from quipu.ledger.inputs import EpochOffered, ReadyAsked
 from quipu.ledger.inv import Inv
 from quipu.ledger.known import Known
 from quipu.ledger.messages import EpochOffer, InvMessage, ReadyMessage, ReadyWant
@@ -43,6 +44,13 @@ class Coming:
         self.own, self._offer, self.known.coming = None, None, None
         self.readies.clear()
         self._vouchers.clear()
+
+    def take(self, given: EpochOffered | ReadyAsked, turn: Turn) -> None:
+        match given:
+            case EpochOffered(document, seals):
+                self.offered(document, seals, self.known.node_id, turn)
+            case ReadyAsked(nodes):
+                self.ask(nodes, turn)
 
     # --- READY ----------------------------------------------------------------------------------
     def ask(self, nodes: tuple[NodeId, ...], turn: Turn) -> None:

@@ -183,7 +183,7 @@ class Confirmer:
 
     def seal(self, close: bytes, grounds: Grounds) -> list[inv.Inv]:
         """One last Inv of this epoch, with a row for every cord acknowledged above the cut."""
-        if grounds.me not in grounds.epoch.members:
+        if grounds.me not in grounds.epoch.members or close == self.sealed:
             return []
         self.sealed = close
         rows = self._open_rows(grounds, everything=True)

@@ -75,6 +75,8 @@ class LogMachine:
         self._reads = Reads(self.state, self._master)
         self.state.on_chosen = self._tickets.on_chosen
         self._election.rest(now.monotonic_ms)
+        if self.state.log.voters.all == (settings.own_no,):
+            self._election.due_ms = now.monotonic_ms  # nobody else could be master
         self._recovery.due_ms = now.monotonic_ms
 
     # --- one turn -------------------------------------------------------------------------------
@@ -99,6 +101,11 @@ class LogMachine:
             due = self._election.next_deadline()
         times = (due, self._tickets.next_deadline())
         return min((time for time in times if time is not None), default=None)
+
+    @property
+    def waits_for_model(self) -> bool:
+        """Whether `ModelGrew` could change anything."""
+        return self._voter.has_parked or self._master.has_waiting
 
     def _take(self, item: LogInput, turn: LogTurn) -> None:
         match item:

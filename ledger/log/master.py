@@ -137,6 +137,10 @@ class Master:
         return True
 
     @property
+    def has_waiting(self) -> bool:
+        return self.reign is not None and bool(self.reign.waiting)
+
+    @property
     def may_write(self) -> bool:
         """After Implement only empty entries and Confirm are written."""
         change = self._state.log.newest_change

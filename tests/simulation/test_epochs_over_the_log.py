@@ -48,7 +48,7 @@ def test_nobody_accepts_a_cut_that_is_not_what_the_seals_make() -> None:
 
 
 def test_a_seal_waits_until_all_that_it_names_is_held() -> None:
-    """The counter-example of ADR 20 holds; without the wait a Read event is lost."""
+    """The counter-example of ADR 17 holds; without the wait a Read event is lost."""
     handmade.a_seal_names_what_the_master_lacks()
     with pytest.raises(Violation, match="read-lost"):
         handmade.a_seal_names_what_the_master_lacks(replace(ALL, rows_wait=False))
