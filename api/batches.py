@@ -31,6 +31,7 @@ from quipu.api.models import BatchAnswer, BatchResult, State
 from quipu.api.plain import plain_array, plain_lines
 from quipu.api.problems import FieldError, Problem, at, problem
 from quipu.api.refusals import FAULTS, as_problem
+from quipu.api.shaping import has_reached
 from quipu.api.writing import check_stream, defaults_of, reached_state, waited_ms, waited_state
 from quipu.ledger import limits as ledger_limits
 from quipu.node.service import Stored
@@ -199,19 +200,19 @@ async def _results(call: Call, outcomes: _Outcomes, terms: _Terms, first: int) -
         event, at = outcomes.stored.event_id, outcomes.stored.index
         status = 201
         state: State = "stored"
-        if terms.wanted == "read":
-            state = await reached_state(call, event, terms.timeout_ms)
-            status = 201 if state == "read" else 202
+        if terms.wanted != "stored":
+            state = await reached_state(call, event, terms.timeout_ms, terms.wanted)
+            status = 201 if has_reached(state, terms.wanted) else 202
         name = event.hex()
         return [
             BatchResult(first + i, status, f"{name}:{at + i}", state, False)
             for i in range(outcomes.entries)
         ]
     reached: dict[bytes, State] = {}
-    if terms.wanted == "read":
+    if terms.wanted != "stored":
         events = list(dict.fromkeys(o.id.event for o in outcomes if isinstance(o, Outcome)))
         states = await asyncio.gather(
-            *(reached_state(call, event, terms.timeout_ms) for event in events)
+            *(reached_state(call, event, terms.timeout_ms, terms.wanted) for event in events)
         )
         reached = dict(zip(events, states, strict=True))
     return [
@@ -231,7 +232,7 @@ def _result(
         body = outcome.body(call.request_id)
         return BatchResult(index, body.status, problem=body)
     state_now = reached.get(outcome.id.event, "stored")
-    is_short = terms.wanted == "read" and state_now != "read"
+    is_short = terms.wanted != "stored" and not has_reached(state_now, terms.wanted)
     status = 202 if is_short else 200 if outcome.duplicate else 201
     return BatchResult(index, status, str(outcome.id), state_now, outcome.duplicate)
 

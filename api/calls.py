@@ -102,7 +102,8 @@ class Call:
     async def _read_slowly(self, bytes_max: int) -> bytes:
         size = 0
         try:
-            async with asyncio.timeout(self.face.settings.body_s):
+            waited_s = self.request.protocol.body_waited_s  # type: ignore[attr-defined]
+            async with asyncio.timeout(self.face.settings.body_s - waited_s):
                 if self.request.content_length is not None:
                     return await self._read_at_its_end(self.request.content_length)
                 parts: list[bytes] = []

@@ -27,6 +27,7 @@ class Code(StrEnum):
     REPORT_NOT_FOUND = "report-not-found"
     CONSUMER_NOT_FOUND = "consumer-not-found"
     PEER_NOT_FOUND = "peer-not-found"
+    SEQUENCE_NOT_FOUND = "sequence-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
@@ -34,7 +35,14 @@ class Code(StrEnum):
     KEY_IN_FLIGHT = "key-in-flight"
     OPERATION_RUNNING = "operation-running"
     CONSUMER_LIMIT = "consumer-limit"
+    LOCKED = "locked"
+    OLD_TOKEN = "old-token"  # noqa: S105 - a code, no secret
+    NOT_NEXT = "not-next"
+    NOT_HOLDER = "not-holder"
+    TOO_MANY_SEQUENCES = "too-many-sequences"
+    EXHAUSTED = "exhausted"
     CURSOR_GONE = "cursor-gone"
+    JOURNAL_GONE = "journal-gone"
     CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
@@ -48,6 +56,8 @@ class Code(StrEnum):
     NOT_A_MEMBER = "not-a-member"
     DRAINING = "draining"
     OUTCOME_UNKNOWN = "outcome-unknown"
+    NO_QUORUM = "no-quorum"
+    ORDER_UNKNOWN = "order-unknown"
     PEER_SILENT = "peer-silent"
     STORAGE_FULL = "storage-full"
     STORAGE_FAILED = "storage-failed"
@@ -190,6 +200,13 @@ KINDS: dict[Code, Kind] = {
         "No member of the newest epoch has that number, node id or name.",
         "GET /v1/cluster/members lists the members.",
     ),
+    Code.SEQUENCE_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such sequence",
+        "Nothing was ever locked or published under that name, as far as this node has applied.",
+        "The first lock or publish makes it. `consistency=linear` asks for the newest.",
+    ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
         False,
@@ -239,12 +256,62 @@ KINDS: dict[Code, Kind] = {
         "The node keeps as many named cursors as it takes.",
         "Delete one with DELETE /v1/consumers/{name}, or wait for the end of a ttl.",
     ),
+    Code.LOCKED: Kind(
+        409,
+        True,
+        "Somebody else holds the lock",
+        "The next numbers of the sequence are for the holder of another token.",
+        "GET /v1/sequences/{name} says who. It is free when they are used up or released; the "
+        "lock of a node that is gone is taken over by the next who asks.",
+    ),
+    Code.OLD_TOKEN: Kind(
+        409,
+        False,
+        "The lock is not yours any more",
+        "The token is not that of the lock that stands: used up, released or taken over.",
+        "Nothing was published. Lock again.",
+    ),
+    Code.NOT_NEXT: Kind(
+        409,
+        False,
+        "That is not the next number",
+        "A sequence is published number by number: one above the highest published.",
+        "GET /v1/sequences/{name}?consistency=linear says which is the highest.",
+    ),
+    Code.NOT_HOLDER: Kind(
+        409,
+        False,
+        "Another node holds the lock",
+        "The token stands, and it was given to another node than the one that was asked.",
+        "Publish and release through the node that locked.",
+    ),
+    Code.TOO_MANY_SEQUENCES: Kind(
+        409,
+        False,
+        "No more sequences are kept",
+        "The cluster keeps as many sequences as it takes; each stays for ever.",
+        "Use the names that there are.",
+    ),
+    Code.EXHAUSTED: Kind(
+        409,
+        False,
+        "The sequence is at its end",
+        "Its numbers end at 2^63.",
+        "Begin another one.",
+    ),
     Code.CURSOR_GONE: Kind(
         410,
         False,
         "The cursor leads to what this node does not have",
         "The node was set back, restored or pruned since it gave that cursor.",
         "Go on from `oldest`, and treat what lies between as a gap; another node may hold it.",
+    ),
+    Code.JOURNAL_GONE: Kind(
+        410,
+        False,
+        "These log entries are not held any more",
+        "A log keeps its newest entries, some thousands; what older ones led to is kept.",
+        "Go on from `oldest`, and treat what lies between as a gap.",
     ),
     Code.CONSUMER_CHANGED: Kind(
         412,
@@ -338,6 +405,21 @@ KINDS: dict[Code, Kind] = {
         "It may be stored or not",
         "The disk failed at the last word of a commit: only a restart of the node tells.",
         "Do not submit again blindly: ask for `entry_id`, or for the idempotency key, later.",
+    ),
+    Code.NO_QUORUM: Kind(
+        503,
+        True,
+        "There is no majority to order it",
+        "This node knows of no master that a majority of serializers follows. Nothing was done.",
+        "Wait for Retry-After seconds: an election takes 1 to 2. If it stays, this node is cut off "
+        "from the others, or too few of them run: use another node, see `quipu members`.",
+    ),
+    Code.ORDER_UNKNOWN: Kind(
+        503,
+        False,
+        "It may be ordered or not",
+        "The master did not say in time what became of it, or this node had to begin anew.",
+        "Look at the sequence with `consistency=linear` before you try again.",
     ),
     Code.PEER_SILENT: Kind(
         504,

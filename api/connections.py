@@ -23,7 +23,10 @@ from quipu.api.settings import Settings, is_loopback
 class Connection(RequestHandler):
     """Invariant: it has a place from the moment its door made it until it is lost or given up."""
 
-    __slots__ = ("_address", "_deadline", "_door", "_drain", "_gone", "_is_left", "_since_s")
+    __slots__ = (
+        "_address", "_deadline", "_door", "_drain", "_gone", "_is_left", "_since_s",
+        "body_waited_s",
+    )  # fmt: skip
 
     def __init__(
         self, door: "Door", address: str, loop: asyncio.AbstractEventLoop, **options: Any
@@ -36,6 +39,7 @@ class Connection(RequestHandler):
         self._gone: asyncio.Event | None = None
         self._is_left = False  # what comes now is the rest of a body that was refused
         self._since_s = 0.0
+        self.body_waited_s = 0.0  # before anybody took the request
 
     @property
     def address(self) -> str:
@@ -139,7 +143,8 @@ class Connection(RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """What is no HTTP, and what fell through: a problem like any other."""
-        if status >= 500:
+        is_gone = isinstance(exc, ConnectionError) and self.transport is None
+        if status >= 500 and not is_gone:
             self.log_exception("Error handling request", exc_info=exc)
         self.keep_alive(False)
         code = Code.BAD_REQUEST if status < 500 else Code.INTERNAL

@@ -2,9 +2,10 @@
 
 A request that came whole, on a connection where nothing else is under way, is answered from the
 connection itself: no stream, no response object, and for single entries no task. That takes 85 us
-of CPU in place of 115 for a POST, and saves far more where it waits for Read. aiohttp has parsed it
-just the same, and whatever is unusual about it (another query, a body still on its way, an encoded
-path, pipelining, HTTP/1.0) goes the long way, with the same answer.
+of CPU in place of 115 for a POST, and saves far more where it waits for Read. A short body that is
+still on its way is waited for before anything is made for it. aiohttp has parsed it just the same,
+and whatever is unusual about it (another query, a long body, an encoded path, pipelining, HTTP/1.0)
+goes the long way, with the same answer.
 """
 
 import asyncio
@@ -233,18 +234,21 @@ def wire(reply: Reply, identity: str) -> bytes:
 class ExpressConnection(Connection):
     """Invariant: while one of these is under way, aiohttp's own loop gets no message."""
 
-    __slots__ = ("_alarm", "_express", "_is_out", "_rested_s")
+    __slots__ = ("_alarm", "_awaited", "_body_deadline", "_express", "_is_out", "_rested_s")
 
     def __init__(self, express: Express, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self._express = express
         self._is_out = False
         self._alarm: asyncio.TimerHandle | None = None
+        self._awaited: Any = None  # a message whose body is still on its way, and that body
+        self._body_deadline: asyncio.TimerHandle | None = None
         self._rested_s = -limits.EARLY_S  # when its last rest was over
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
+        self._end_wait()
         super().connection_lost(exc)
 
     # --- overload -------------------------------------------------------------------------------
@@ -274,8 +278,17 @@ class ExpressConnection(Connection):
             super().data_received(data)
         finally:
             self._waiter = waiter
+        if self._awaited is not None:
+            if not self._awaited[1].is_eof():
+                return
+            self._end_wait()
         if self._messages and not self._is_out:
             self._go_on()
+
+    async def start(self) -> None:
+        if self._messages:  # they came before this began
+            self._takes()
+        await super().start()
 
     async def _handle_request(self, *given: Any) -> tuple[web.StreamResponse, bool]:
         if self._messages:  # else a few pipelines would have the loop to themselves
@@ -293,11 +306,13 @@ class ExpressConnection(Connection):
         message, payload = self._messages[0]
         if len(self._messages) > 1 or not isinstance(message, RawRequestMessage):
             return False
-        if not payload.is_eof() or self._buffer_paused or self._paused:
+        if self._buffer_paused or self._paused:
             return False
         errand = self._express.errand(message)
         if errand is None:
             return False
+        if not payload.is_eof():
+            return self._waits_for_body(message)
         self._messages.popleft()
         assert self._parser is not None
         assert self._manager is not None
@@ -308,6 +323,33 @@ class ExpressConnection(Connection):
         request = WholeRequest(message.headers, self._address, body, errand.url)
         self._express.run(errand, request, self)
         return True
+
+    def _waits_for_body(self, message: RawRequestMessage) -> bool:
+        """Whether nothing needs to be made before the body is whole. That is 130 us for each of
+        500 connections that begin one in the same second, in place of 300."""
+        length = message.headers.get("Content-Length")
+        if length is None or int(length) > limits.BODY_AWAITED_BYTES_MAX:
+            return False
+        if self.body_waited_s or "Expect" in message.headers:
+            return False
+        self._awaited = self._messages.popleft()
+        self._express.face.under_way += 1
+        body_s = self._express.face.settings.body_s
+        self._body_deadline = self._loop.call_later(body_s, self._body_is_late, body_s)
+        return True
+
+    def _body_is_late(self, waited_s: float) -> None:
+        """The long way says so."""
+        self.body_waited_s = waited_s
+        self._end_wait()
+        self._go_on()
+
+    def _end_wait(self) -> None:
+        if self._awaited is not None and self._body_deadline is not None:
+            self._messages.appendleft(self._awaited)
+            self._awaited = None
+            self._body_deadline.cancel()
+            self._express.face.ended()
 
     def answer(self, data: bytes) -> None:
         self._is_out = self._request_in_progress = False
@@ -321,9 +363,9 @@ class ExpressConnection(Connection):
             self._go_on()
 
     def idle_s(self) -> float:
-        return 0.0 if self._is_out else super().idle_s()
+        return 0.0 if self._is_out or self._awaited is not None else super().idle_s()
 
     def _process_keepalive(self) -> None:
-        if self._is_out:
+        if self._is_out or self._awaited is not None:
             self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
         super()._process_keepalive()

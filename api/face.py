@@ -143,7 +143,13 @@ class Face:
 
     def read_within(self, event: EventId, seconds: float) -> asyncio.Future[bool]:
         """Whether it is Read: told when it is, when the time is over and when the node stops."""
-        answer = self.ledger.when_read(event)
+        return self._within(self.ledger.when_read(event), seconds)
+
+    def ordered_within(self, event: EventId, seconds: float) -> asyncio.Future[bool]:
+        """The same for its place in the cluster journal."""
+        return self._within(self.ledger.order.when_ordered(event), seconds)
+
+    def _within(self, answer: asyncio.Future[bool], seconds: float) -> asyncio.Future[bool]:
         if self.closing.is_set():
             _give_up(answer)
         if not answer.done():

@@ -264,9 +264,10 @@ class Feed:
 
     async def _states(self, events: Mapping[EventId, bool]) -> dict[EventId, State]:
         """Of each event; those that were there before are further than stored, perhaps."""
-        if self.terms.wanted == "read":
+        wanted = self.terms.wanted
+        if wanted != "stored":
             timeout_ms = self.terms.timeout_ms
-            waits = (reached_state(self.call, event, timeout_ms) for event in events)
+            waits = (reached_state(self.call, event, timeout_ms, wanted) for event in events)
             reached = await asyncio.gather(*waits)
             return dict(zip(events, reached, strict=True))
         call = self.call

@@ -18,6 +18,9 @@ PLACES = {
     "/v1/consumers/{name}": Place(
         "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a consumer, as its first PUT chose it."
     ),
+    "/v1/sequences/{name}": Place(
+        "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a sequence, as its first lock or publish chose it."
+    ),
     "/problems/{code}": Place("^[a-z-]+$", "A code of the closed list."),
     "/v1/admin/operations/{id}": Place(
         "^[0-9a-f]{16}$", "Of an operation, as the answer that began it gave it."
@@ -27,7 +30,7 @@ _IF_MATCH = "The ETag that it must still have, else 412; `*`: it must be there."
 _READ_WAIT = "Wait so long until it is final: a duration such as 30s, at most 120s."
 _STREAM_OF_OTHERS = "The stream of entries that name none; without it `default`."
 MEANINGS = {
-    "wait": "For which state to wait: stored or read.",
+    "wait": "For which state to wait: stored, read or ordered.",
     "timeout": "How long to wait for the state: a duration such as 500ms or 30s, at most 120s.",
     "stream": "Only entries of this stream.",
     "author": "Only entries of this member: node id, number or name.",
@@ -52,6 +55,9 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "list.idempotency_key": "Only the entry that this key was used for, by the caller or "
     "`submitter`, in `stream` (without it `default`).",
     "status.wait": _READ_WAIT,
+    "status.state": "What is waited for: read, or ordered.",
+    "sequence.consistency": "local: as applied here; linear: as acknowledged anywhere before.",
+    "journal_entries.after": "Only entries above this index.",
     "follow.from": "now, start, or a cursor; a header Last-Event-ID counts before it.",
     "follow.events": "Of entries, status, members, with commas; members needs cluster:read.",
     "ancestors.depth": "So many edges away.",

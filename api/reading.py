@@ -12,7 +12,7 @@ from quipu.api.bodies import NDJSON, StreamName
 from quipu.api.calls import Call, Reply, Response
 from quipu.api.codes import Code
 from quipu.api.cursors import Cursor, read_cursor
-from quipu.api.models import EntryBody, EntryPage
+from quipu.api.models import EntryBody, EntryPage, State
 from quipu.api.pages import Filter, Page, Pages, seek
 from quipu.api.problems import Problem, at
 from quipu.api.shaping import FORMS, Form, read_entry_id
@@ -48,6 +48,7 @@ class ListQuery(msgspec.Struct, kw_only=True):
 
 class StatusQuery(msgspec.Struct, kw_only=True):
     wait: str | None = None
+    state: str = "read"
 
 
 def filter_of(call: Call, query: ListQuery) -> Filter:
@@ -242,8 +243,10 @@ def entry_reply(call: Call) -> Reply:
 async def status(call: Call) -> Response:
     query = call.query(StatusQuery)
     identity = held_entry(call).id
+    _check_choice("state", query.state, ("read", "ordered"))
     if query.wait is not None:
-        await reached_state(call, identity.event, waited_ms(query.wait, "wait"))
+        wanted: State = "ordered" if query.state == "ordered" else "read"
+        await reached_state(call, identity.event, waited_ms(query.wait, "wait"), wanted)
     found = call.ledger.status(identity.event)
     assert found is not None
     body = call.face.shapes.status(identity, found)

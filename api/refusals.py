@@ -5,7 +5,9 @@ from math import ceil
 from quipu.api import limits
 from quipu.api.codes import Code
 from quipu.api.problems import FieldError, Problem
+from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
+from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import (
     Backlogged,
     Draining,
@@ -17,7 +19,16 @@ from quipu.node.service import (
 )
 from quipu.storage.store import StoreError
 
-FAULTS = (Refused, NotTaken, OutcomeUnknown, StoreError)
+FAULTS = (
+    Refused,
+    NotTaken,
+    OutcomeUnknown,
+    StoreError,
+    JournalGone,
+    NoQuorum,
+    OrderUnknown,
+    SequenceRefused,
+)
 _CODES = {
     Reason.BAD_ENTRY: Code.INVALID_FIELD,
     Reason.BAD_BODY: Code.TOO_LARGE,
@@ -46,6 +57,15 @@ def as_problem(error: BaseException) -> Problem | None:
             return Problem(Code.DRAINING, str(error), retry_after_s=limits.RETRY_AFTER_S)
         case TooManyConsumers():
             return Problem(Code.CONSUMER_LIMIT, str(error))
+        case NoQuorum(retry_after_s=seconds):
+            return Problem(Code.NO_QUORUM, str(error), retry_after_s=max(1, ceil(seconds)))
+        case OrderUnknown():
+            return Problem(Code.ORDER_UNKNOWN, str(error))
+        case SequenceRefused(why=why):
+            retry = limits.RETRY_AFTER_S if why is SequenceRefusal.LOCKED else 0
+            return Problem(Code(why), f"sequence {error}", retry_after_s=retry)
+        case JournalGone(oldest=oldest):
+            return Problem(Code.JOURNAL_GONE, str(error), oldest=str(oldest))
         case StoreIsFull():
             return Problem(Code.STORAGE_FULL, str(error), retry_after_s=limits.RETRY_AFTER_S)
         case OutcomeUnknown(ids=ids):

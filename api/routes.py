@@ -20,10 +20,20 @@ class Routes:
         for endpoint in self.endpoints:
             parts = endpoint.path.split("/")
             if "{" in endpoint.path:
-                key = tuple("{}" if part.startswith("{") else part for part in parts)
+                key = tuple(_pattern(part) for part in parts)
                 self._varying.setdefault(key, {})[endpoint.method] = endpoint
             else:
                 self._exact.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+
+    def _at(self, parts: list[str], place: int) -> tuple[dict[str, Endpoint] | None, str]:
+        """What varies there may have a verb behind it: /v1/sequences/{name}:lock."""
+        varying, _, verb = parts[place].rpartition(":")
+        for argument, pattern in ((varying, f"{{}}:{verb}"), (parts[place], "{}")):
+            key = (*parts[:place], pattern, *parts[place + 1 :])
+            methods = self._varying.get(key)
+            if methods is not None:
+                return methods, argument
+        return None, ""
 
     def find(self, method: str, path: str) -> tuple[Endpoint, str]:
         """The endpoint, and what stands at the place that varies."""
@@ -32,10 +42,8 @@ class Routes:
             parts = path.split("/")
             for place in PLACES:
                 if len(parts) > place and parts[place]:
-                    key = (*parts[:place], "{}", *parts[place + 1 :])
-                    methods = self._varying.get(key)
+                    methods, argument = self._at(parts, place)
                     if methods is not None:
-                        argument = parts[place]
                         break
         if methods is None:
             problem(Code.NOT_FOUND, f"{path[:200]} leads nowhere")
@@ -48,3 +56,8 @@ class Routes:
                 allow=", ".join(allowed),
             )
         return endpoint, argument
+
+
+def _pattern(part: str) -> str:
+    """{name}:lock -> {}:lock"""
+    return "{}" + part.partition("}")[2] if part.startswith("{") else part

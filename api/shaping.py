@@ -38,6 +38,7 @@ _STATES: dict[EventState, State] = {
     EventState.READ: "read",
     EventState.VOID: "void",
 }
+_STEPS: dict[State, int] = {"stored": 1, "read": 2, "ordered": 3}
 _JSON_TYPES = frozenset({ContentType.JSON, ContentType.CLOUDEVENT})
 
 
@@ -153,7 +154,11 @@ class Shapes:
 
 
 def state(status: EventStatus) -> State:
-    return _STATES[status.state]
+    return "ordered" if status.ordered else _STATES[status.state]
+
+
+def has_reached(found: State, wanted: State) -> bool:
+    return _STEPS.get(found, 0) >= _STEPS[wanted]
 
 
 def media_type(entry: Entry) -> str:

@@ -28,6 +28,7 @@ from quipu.api.shaping import Form
 from quipu.api.tokens import CLUSTER_READ
 from quipu.ledger.words import Cord
 from quipu.node.service import (
+    EventOrdered,
     EventRead,
     EventStored,
     Gap,
@@ -120,7 +121,9 @@ class _Told:
             if self.as_sse:
                 await response.write(b": connected\n\n")
             await self._catch_up(response, self.call.ledger.feed_number)
-            news = self.call.ledger.subscribe(self.call.face.settings.stream_queue_items)
+            news = self.call.ledger.subscribe(
+                self.call.face.settings.stream_queue_items, "status" in self.wanted
+            )
             try:
                 await self._catch_up(response, news.feed_number)
                 await self._listen(response, news)
@@ -149,6 +152,8 @@ class _Told:
                         await self._write_status(response, identity, "read")
                 case EventStored(identity):
                     await self._write_status(response, identity, "stored")
+                case EventOrdered(identity):
+                    await self._write_status(response, identity, "ordered")
                 case PeerMoved():
                     await self._write_member(response, item)
                 case Gap():

@@ -1,7 +1,7 @@
 """The endpoints of the node: one table for routes, scopes and documentation."""
 
 from quipu.api import cluster, diff, documents, events, members, ops
-from quipu.api.admin_table import ADMIN
+from quipu.api.admin_table import ADMIN as ADMIN_ALONE
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
@@ -21,6 +21,7 @@ from quipu.api.models import (
     QueryResult,
     SignedEventBody,
 )
+from quipu.api.order_table import JOURNAL, ORDER_ADMIN, SEQUENCES
 from quipu.api.tokens import CLUSTER_READ
 
 __all__ = ["ADMIN", "API", "OPS"]
@@ -228,7 +229,8 @@ DOCUMENTS = (
         tag="documents",
     ),
 )
-API = WRITING + READING + CONSUMERS + EVENTS + CLUSTER + DOCUMENTS
+API = WRITING + READING + CONSUMERS + JOURNAL + SEQUENCES + EVENTS + CLUSTER + DOCUMENTS
+ADMIN = ADMIN_ALONE + ORDER_ADMIN
 
 _HEALTH = (
     Answer(200, "All of it holds.", HealthBody),

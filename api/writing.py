@@ -14,14 +14,14 @@ from quipu.api.models import Receipt, State, Verdict
 from quipu.api.plain import plain_entry
 from quipu.api.problems import Problem, at
 from quipu.api.refusals import FAULTS
-from quipu.api.shaping import media_type, state
+from quipu.api.shaping import has_reached, media_type, state
 from quipu.api.times import NotADuration, duration_ms, duration_text, hlc_text
 from quipu.api.tokens import ENTRIES_WRITE
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.words import EventId
 from quipu.node.service import Stored
 
-WAIT = "30s"  # for `read`, where a caller does not say how long
+WAIT = "30s"  # for more than stored, where a caller does not say how long
 _KEY = "Idempotency-Key"
 
 
@@ -40,7 +40,9 @@ def waited_state(text: str) -> State:
         return "stored"
     if text == "read":
         return "read"
-    raise at(Code.INVALID_PARAMETER, "wait", "this node waits for stored or read")
+    if text == "ordered":
+        return "ordered"
+    raise at(Code.INVALID_PARAMETER, "wait", "this node waits for stored, read or ordered")
 
 
 def waited_ms(text: str, name: str) -> int:
@@ -79,9 +81,9 @@ async def submit(call: Call) -> Response:
         body = await call.read_body(bytes_max)
         with call.face.pressure.working():
             outcome = outcome_of(await begin(call, body, defaults))
-    if wanted == "read":
-        reached = await reached_state(call, outcome.id.event, timeout_ms)
-        return waited_receipt(call, outcome, reached).response()
+    if wanted != "stored":
+        reached = await reached_state(call, outcome.id.event, timeout_ms, wanted)
+        return waited_receipt(call, outcome, reached, wanted).response()
     return stored_receipt(call, outcome).response()
 
 
@@ -104,16 +106,22 @@ def stored_receipt(call: Call, outcome: Outcome) -> Reply:
     return _receipt(call, outcome, 201, reached)
 
 
-def waited_receipt(call: Call, outcome: Outcome, reached: State) -> Reply:
-    """For a caller who waited for it to be Read."""
-    return _receipt(call, outcome, 201 if reached == "read" else 202, reached)
+def waited_receipt(call: Call, outcome: Outcome, reached: State, wanted: State = "read") -> Reply:
+    """For a caller who waited for it to come that far."""
+    return _receipt(call, outcome, 201 if has_reached(reached, wanted) else 202, reached)
 
 
-async def reached_state(call: Call, event: EventId, timeout_ms: int) -> State:
-    """How far it has come when it is final, or when the time is over. Where too many wait already
+async def reached_state(
+    call: Call, event: EventId, timeout_ms: int, wanted: State = "read"
+) -> State:
+    """How far it has come when it is there, or when the time is over. Where too many wait already
     it is stored all the same."""
+    face, seconds = call.face, timeout_ms / 1_000
     with suppress(*FAULTS):
-        if await call.face.read_within(event, timeout_ms / 1_000):
+        if wanted == "ordered":
+            if await face.ordered_within(event, seconds):
+                return "ordered"
+        elif await face.read_within(event, seconds):
             return "read"
     return state_now(call, event)
 

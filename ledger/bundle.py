@@ -10,14 +10,14 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from quipu.ledger import limits, merkle, quorum
+from quipu.ledger import limits, merkle
 from quipu.ledger.canonical import Canonical, encode
 from quipu.ledger.entry import Entry, decode_entry
 from quipu.ledger.epochs import Epoch, EpochDocument, Epochs, decode_document
 from quipu.ledger.event import U64, Bytes32, Header, decode_header, event_id, signed_part
 from quipu.ledger.inv import Inv, decode_inv, has_valid_signature
 from quipu.ledger.refusals import Reason, refuse
-from quipu.ledger.seals import read_seals
+from quipu.ledger.seals import read_seals, sealers_needed
 from quipu.ledger.signing import Verifier
 from quipu.ledger.words import Cord, EpochNo, EventId, Journal, NodeId, NodeNo
 
@@ -251,12 +251,3 @@ def cut_support(
     steps = {number: line.steps_to(seal) for number, seal in sorted(sealed.items())}
     above = {number: n for number, n in steps.items() if n is not None and n >= cut_steps}
     return tuple(above), max([cut_steps, *above.values()])
-
-
-def sealers_needed(epoch: Epoch, seals: int) -> int:
-    """Seals that must cover a row of the cut: with the members that did not seal, and the liars
-    that the policy bears, a certificate must have been possible. No seal signs the cut, so
-    without this a row could be made up."""
-    silent = len(epoch.members) - seals
-    liars = quorum.liars_borne(epoch.policy, len(epoch.members))
-    return max(1, epoch.max_confirms + 1 - silent - liars)

@@ -17,13 +17,13 @@ from quipu.ledger.bundle import (
     SealedDocument,
     cut_support,
     encode_bundle,
-    sealers_needed,
 )
 from quipu.ledger.epochs import Epoch, EpochDocument, decode_document, decode_genesis, genesis_epoch
 from quipu.ledger.event import EventMeta, SignedEvent, decode_body
 from quipu.ledger.history import History
 from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.refusals import Reason, refuse
+from quipu.ledger.seals import sealers_needed
 from quipu.ledger.words import HLC_SHIFT, EventId, InvNumber, NodeId, NodeNo
 
 SealedBytes = tuple[bytes, tuple[bytes, ...]]  # an epoch document and its seals

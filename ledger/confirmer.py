@@ -183,11 +183,32 @@ class Confirmer:
 
     def seal(self, close: bytes, grounds: Grounds) -> list[inv.Inv]:
         """One last Inv of this epoch, with a row for every cord acknowledged above the cut."""
-        if grounds.me not in grounds.epoch.members:
+        if grounds.me not in grounds.epoch.members or close == self.sealed:
             return []
         self.sealed = close
         rows = self._open_rows(grounds, everything=True)
         return [self._build(rows, grounds, close)]
+
+    def cover(self, ends: list[EventMeta], grounds: Grounds) -> inv.Inv:
+        """The receipt of an epoch that is coming, over its cut: all of it is held."""
+        rows: dict[Cord, tuple[Seq, BranchRecord]] = {}
+        for end in ends:
+            record = self.known.dag.branches[end.branch]
+            seq = min(
+                self._unrivalled_seq(record, grounds.me), self._unconvicted_seq(record, grounds)
+            )
+            seq = min(end.seq, max(seq, record.signed_seq))
+            if seq > rows.get(end.branch.cord, (0,))[0]:
+                rows[end.branch.cord] = (Seq(seq), record)
+        for seq, record in rows.values():
+            self._sign_upto(record, seq)
+        signed = [(c, seq, self.known.dag.id_on(r, seq)) for c, (seq, r) in sorted(rows.items())]
+        return self._build(signed, grounds)
+
+    def recall_numbers(self, me: NodeNo) -> None:
+        """Receipts of a coming epoch are kept beside the newest."""
+        for data in self.known.past.invs_from(me, InvNumber(self.last_number + 1)):
+            self.last_number = max(self.last_number, inv.decode_inv(data).number)
 
     def take_over(self, meta: EventMeta) -> None:
         """An own receipt from before a loss: it binds like any other."""

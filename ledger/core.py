@@ -7,10 +7,12 @@ one transaction, and speaks the others after it. The parts never call the core.
 from dataclasses import dataclass
 
 from quipu.ledger import inv as invs
-from quipu.ledger import lone_epochs, signing
+from quipu.ledger import signing
 from quipu.ledger.admission import Admission, Placed
+from quipu.ledger.asked import Asked
 from quipu.ledger.author import Author
 from quipu.ledger.cluster_time import ClusterTime
+from quipu.ledger.coming import Coming
 from quipu.ledger.confirmer import Confirmer, Grounds
 from quipu.ledger.convictions import Convictions
 from quipu.ledger.dag import Dag
@@ -27,13 +29,10 @@ from quipu.ledger.effects import (
 from quipu.ledger.entry import check_entries
 from quipu.ledger.epochs import Epochs, decode_document
 from quipu.ledger.event import (
-    SignedEvent,
-    Standing,
     decode_event,
     decode_header,
     event_id,
     meta_of,
-    with_standing,
 )
 from quipu.ledger.evidence import check_proof
 from quipu.ledger.exchange import Exchange
@@ -71,7 +70,6 @@ from quipu.ledger.receipts import Receipts
 from quipu.ledger.recovery import Recovery
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.resend import Resend
-from quipu.ledger.runs import Runs
 from quipu.ledger.safeguards import ALL, Safeguards
 from quipu.ledger.seals import check_seals
 from quipu.ledger.serve import Serve
@@ -79,7 +77,6 @@ from quipu.ledger.sync import Sync
 from quipu.ledger.turn import Turn
 from quipu.ledger.waiting import WaitingRoom
 from quipu.ledger.words import (
-    NOT_A_MEMBER,
     Cord,
     EpochNo,
     EventId,
@@ -138,6 +135,8 @@ class Core:
         self.cluster_time = ClusterTime()
         gaps = Gaps(self.dag, self.past, self.receipts, guards)
         self.exchange = Exchange(self.intake, self.recovery, gaps, guards)
+        self._asked = Asked(self.known, self.intake)
+        self.coming = Coming(self.known, self.confirmer, self.fetch, self.sync, self.recovery)
         self._serve = Serve(self.known, self.intake.proving, self._pressure)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
@@ -212,6 +211,7 @@ class Core:
                 self.confirmer.sealed = own.sealed
             else:
                 self.confirmer.owes_first = self.me in self.epochs.newest.members
+        self.confirmer.recall_numbers(self.me)
         for signer, record in sorted(self.receipts.newest.items()):
             data = self.past.inv(signer, record.number)
             if data is not None and record.epoch == self.epochs.newest.number:
@@ -239,10 +239,13 @@ class Core:
                     self._hear(peer, data, heard, turn)
                 except Refused as refusal:
                     turn.refuse(peer, refusal)
-            case EpochClosed(close):
-                self._close_wanted = close
+            case EpochClosed(close, epoch):
+                if epoch is None or epoch == self.epochs.newest.number:
+                    self._close_wanted = close
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
+            case _:
+                self.coming.take(given, turn)
 
     def _hear(self, peer: NodeId, data: bytes, heard: Heard, turn: Turn) -> None:
         message = decode_message(data)
@@ -265,12 +268,14 @@ class Core:
                 if held is not None:
                     turn.send(peer, EpochMessage(held[0], list(held[1])))
             case EpochMessage(document, seals):
-                if lone_epochs.is_next(self.known, document, seals):
+                if self.coming.is_vouched(document, seals, peer):
                     self._open(document, tuple(seals), turn)
                     self.exchange.want_epoch(peer, turn)
             case EvidenceMessage(proof):
                 self.intake.take_proof(proof, peer, turn)
                 self._note_own_conviction()
+            case _:
+                self.coming.hear(message, peer, turn)
 
     # --- what is heard --------------------------------------------------------------------------
     def _take_event(self, data: EventBytes, peer: NodeId, turn: Turn) -> None:
@@ -304,58 +309,12 @@ class Core:
                 turn.refuse(peer, refusal)
                 continue
             self._take_inv(inv, peer, True, turn)
-        self._take_asked(answer.events, peer, turn)
+        self._asked.take(answer.events, peer, turn)
+        self._note_own_conviction()
         is_progress = len(turn.durable) + len(self.dag.changed) > before
         if answer.more and is_progress:
             self.fetch.has_more(peer, request, turn.now)
         self.exchange.answered(peer, request, is_progress, not answer.more, turn)
-
-    def _take_asked(self, events: list[EventBytes], peer: NodeId, turn: Turn) -> None:
-        fresh = self._fresh(events, peer, turn)
-        granted = Runs(self.known, turn.due_until).granted(fresh)
-        is_flat = self.config.safeguards.window_only_on_admission
-        for event in fresh:
-            meta = granted.metas.pop(event.id, None)
-            if meta is not None:
-                is_spared = event.id in granted.spared
-                event = with_standing(event, Standing.SPARED if is_spared else Standing.GOOD)
-                if is_flat:
-                    is_flat = self.intake.take_granted(event, meta, peer, turn)
-                    continue
-            is_flat = False  # what was granted rested on this one, perhaps
-            if self.past.meta(event.id) is not None:  # it waited here, and was released
-                continue
-            try:
-                self.intake.take_event(event, peer, True, turn)
-            except Refused as refusal:
-                turn.refuse(peer, refusal)
-        self._note_own_conviction()
-
-    def _fresh(self, events: list[EventBytes], peer: NodeId, turn: Turn) -> list[SignedEvent]:
-        """Those that are well-formed and not held."""
-        fresh: list[SignedEvent] = []
-        tops: dict[tuple[bytes, int], int] = {}  # nobody looks for what lies above: 2 us an event
-        for data in events:
-            try:
-                event = decode_event(data.header, data.signature, data.body)
-            except Refused as refusal:
-                turn.refuse(peer, refusal)
-                continue
-            header = event.header
-            cord = (header.author, header.journal)
-            top = tops.get(cord)
-            if top is None:
-                top = tops[cord] = self._held_top(*cord)
-            if header.seq > top or self.past.meta(event.id) is None:
-                fresh.append(event)
-            else:
-                self.intake.proving.replace(event, turn)
-        return fresh
-
-    def _held_top(self, author: bytes, journal: int) -> int:
-        """The highest seq that is held of a cord, on whatever branch."""
-        cord = Cord(self.epochs.node_numbers.get(NodeId(author), NOT_A_MEMBER), Journal(journal))
-        return max((branch.held_seq for branch in self.dag.cords.get(cord, ())), default=0)
 
     def _hear_sync(self, peer: NodeId, message: SyncEvent, turn: Turn) -> None:
         if not self.exchange.hear(peer, message, turn):
@@ -389,14 +348,12 @@ class Core:
         self._cut_unread += rows
         self.intake.cut_rows(rows)
         self._close_wanted = self.confirmer.sealed = b""
+        self.coming.opened()
+        self.confirmer.recall_numbers(self.me)
         self.confirmer.owes_first = self.me in epoch.members
         self.confirmer.consider_all()
         for _, inv in self.receipts.of_opened(epoch.number):
             self._take_inv(inv, inv.signer, True, turn)
-
-    def _seal(self, turn: Turn, grounds: Grounds) -> list[invs.Inv]:
-        close, self._close_wanted = self._close_wanted, b""
-        return self.confirmer.seal(close, grounds) if close != self.confirmer.sealed else []
 
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
@@ -436,7 +393,9 @@ class Core:
         grounds = Grounds(self.me, self.epochs.newest, turn.due_until, turn.now)
         signed = self.confirmer.sign(grounds)
         if self._close_wanted:
-            signed += self._seal(turn, grounds)
+            signed += self.confirmer.seal(self._close_wanted, grounds)
+            self._close_wanted = b""
+        self.coming.settle(turn)
         for inv in signed:
             self.intake.count_inv(self.me, inv, turn)
         if signed:

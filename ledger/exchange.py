@@ -77,9 +77,9 @@ class Exchange:
         return all(self._intake.known.past.meta(EventId(row.id)) is not None for row in inv.rows)
 
     def want_epoch(self, peer: NodeId, turn: Turn) -> None:
-        """Of a member that is alone: its epochs spread as its events do."""
+        """Epochs spread as events do; members have them from the log as well."""
         newest = self._intake.known.epochs.newest
-        if len(newest.members) == 1 and self._intake.sync.views[peer].epoch > newest.number:
+        if self._intake.sync.views[peer].epoch > newest.number:
             turn.send(peer, EpochWant(newest.number + 1))
 
     # --- SyncEvent ------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from quipu.ledger.words import NodeId, Ticket
+from quipu.ledger.words import EpochNo, NodeId, Ticket
 
 
 class EntriesSubmitted(msgspec.Struct, frozen=True, gc=False):
@@ -35,9 +35,25 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True)
 class EpochClosed:
-    """CLOSE is ordered: sign one last Inv of this epoch, naming it."""
+    """CLOSE is ordered: sign one last Inv of the epoch that it ends, naming it."""
 
     close: bytes
+    epoch: EpochNo | None = None  # that it ends; None: the newest
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOffered:
+    """This node, as the master, has computed the cut of the next epoch from these seals."""
+
+    document: bytes
+    seals: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyAsked:
+    """These shall be members of the next epoch: are they ready for it?"""
+
+    nodes: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +64,13 @@ class EpochOpened:
     seals: tuple[bytes, ...]
 
 
-Input = EntriesSubmitted | PeerConnected | PeerLost | MessageReceived | EpochClosed | EpochOpened
+Input = (
+    EntriesSubmitted
+    | PeerConnected
+    | PeerLost
+    | MessageReceived
+    | EpochClosed
+    | EpochOpened
+    | EpochOffered
+    | ReadyAsked
+)

@@ -225,6 +225,8 @@ class Intake:
         """Counts when that epoch opens; only known nodes get the room for it. One of this node's
         own says that its disk is older than it is."""
         signer = self.known.epochs.node_numbers.get(inv.signer)
+        if signer is None and self.known.coming is not None:
+            signer = self.known.coming.numbers.get(inv.signer)
         if signer is None:
             refuse(Reason.EPOCH_UNKNOWN, f"epoch {inv.epoch}")
         if not invs.has_valid_signature(inv, self.known.verify):

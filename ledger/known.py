@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from quipu.ledger import signing
 from quipu.ledger.convictions import Convictions
 from quipu.ledger.dag import Dag
-from quipu.ledger.epochs import Epochs
+from quipu.ledger.epochs import Epoch, Epochs
 from quipu.ledger.past import Past
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.safeguards import Safeguards
@@ -23,6 +23,7 @@ class Known:
     receipts: Receipts
     convictions: Convictions
     cut_wanted: dict[EventId, tuple[Cord, Seq]]  # named by the cut of an epoch, not held yet
+    coming: Epoch | None = None  # whose cut is on offer
 
     @property
     def node_id(self) -> NodeId:

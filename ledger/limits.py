@@ -43,6 +43,21 @@ INV_INTERVAL_FLOOR_MS = 5  # one Inv a turn; under load at most one in max(5, n 
 CORD_OPEN_MS = 10_000  # a row that has not moved for 10 s and is Read may be left out
 PARKED_ROWS_PER_SIGNER_MAX = 1024  # two a cord; a flooder of ghosts is held at one Inv's worth
 
+# --- changes of epoch ---------------------------------------------------------------------------
+READY_BYTES_MAX = 256  # a key, a signature and two numbers
+READY_EVENTS_LACKING_MAX = 1_000  # who lacks more would keep the next epoch waiting
+READY_AGE_MS_MAX = 10_000  # of a READY when its CLOSE is written: who was there is there
+READY_WAIT_MS = 10_000  # a change that finds no READYs is refused after this
+CLOSE_STALE_MS = 60_000  # a CLOSE without an OPEN may be replaced after this
+OPEN_DUE_AHEAD_MS = 4_000  # `due` above the master's cluster now: what is signed now is below it
+OPEN_DUE_AHEAD_MS_MAX = 6_000  # and above that of a voter: its clock may be 2 s behind
+OPEN_RECEIPTS_MAX = 4 * MEMBERS_MAX  # that complete seals: of forked cords, and late events
+SEAL_FETCH_MS = 5_000  # what a seal names is fetched for so long before it is left out
+OFFER_MS = 5_000  # a cut that finds no receipts by then is computed from other seals
+ROSTER_PACE_MS = 500  # questions, offers and proposals without an answer are said again
+SEAT_WAIT_MS = 2_000  # a member that answers for so long becomes a voter, where there is room
+CHANGE_STATE_BYTES_MAX = 1 * MIB  # members of all rosters, and a CLOSE: 400 B a member
+
 # --- admission ----------------------------------------------------------------------------------
 CLOCK_AHEAD_MS = 2_000  # a receipt waits until hlc <= cluster now + 2 s
 CLOCK_SAMPLE_AGE_MS = 5_000  # a member's wall clock counts for 5 s after it was heard
@@ -163,7 +178,7 @@ LOG_REGIMES_COUNTED = 8  # regimes whose ACCEPTED are counted side by side
 ORDER_ITEM_BYTES_MAX = 1 * KIB  # references and sequence operations; config documents are larger
 SEQUENCE_NAME_BYTES_MAX = 128  # as streams
 SEQUENCE_LOCK_MAX = 64  # numbers of one lock: a holder that dies blocks no more than these
-SEQUENCES_MAX = 100_000  # about 30 MB of state; a further name is refused
+SEQUENCES_MAX = 10_000  # 2 MB of the state that goes with a base; a further name is refused
 SEQUENCE_NUMBER_MAX = 2**63  # of one sequence: there is room above it in u64
 CLIENT_AHEAD_MAX = 64  # requests of a client that wait for the ids before them
 CLIENT_ID_MAX = 2**32 - 1  # u32

@@ -131,6 +131,25 @@ class EpochMessage(msgspec.Struct, array_like=True, frozen=True, tag=8, forbid_u
     seals: Annotated[list[bytes], msgspec.Meta(max_length=limits.SEALS_MAX)]
 
 
+class EpochOffer(msgspec.Struct, array_like=True, frozen=True, tag=9, forbid_unknown_fields=True):
+    """The cut that the master has computed from these seals: who holds it signs for it."""
+
+    document: bytes
+    seals: Annotated[list[bytes], msgspec.Meta(max_length=limits.SEALS_MAX)]
+
+
+class ReadyWant(msgspec.Struct, array_like=True, frozen=True, tag=10, forbid_unknown_fields=True):
+    """Whether the peer is ready for that epoch."""
+
+    number: Number32
+
+
+class ReadyMessage(
+    msgspec.Struct, array_like=True, frozen=True, tag=11, forbid_unknown_fields=True
+):
+    statement: bytes
+
+
 Message = (
     EventMessage
     | InvMessage
@@ -140,6 +159,9 @@ Message = (
     | EvidenceMessage
     | EpochWant
     | EpochMessage
+    | EpochOffer
+    | ReadyWant
+    | ReadyMessage
 )
 
 _SIGNED_BEGINNINGS = (b"\x92\x01", b"\x92\x02")  # arrays of two, EventMessage and InvMessage

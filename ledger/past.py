@@ -1,7 +1,7 @@
 """The past as a turn sees it: History, and above it what was decided and is not in it yet."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from quipu.ledger import limits
 from quipu.ledger.event import EventMeta, SignedEvent
@@ -103,3 +103,6 @@ class Past:
 
     def inv(self, signer_no: NodeNo, number: InvNumber) -> bytes | None:
         return self._invs.get((signer_no, number)) or self._history.inv(signer_no, number)
+
+    def invs_from(self, signer_no: NodeNo, number: InvNumber) -> Iterable[bytes]:
+        return self._history.invs_from(signer_no, number)

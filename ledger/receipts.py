@@ -67,6 +67,10 @@ class Receipts:
         if kept is None or (kept.epoch, kept.number) < (inv.epoch, inv.number):
             self._future[signer] = inv
 
+    def of_coming(self, epoch: EpochNo) -> list[tuple[NodeNo, Inv]]:
+        """What is kept for an epoch that is not open here."""
+        return sorted((no, inv) for no, inv in self._future.items() if inv.epoch == epoch)
+
     def of_opened(self, epoch: EpochNo) -> list[tuple[NodeNo, Inv]]:
         """An epoch opens: all rows count anew, and what was kept for it is due."""
         self._last_rows.clear()

@@ -43,6 +43,7 @@ class Reason(StrEnum):
     BAD_DIGEST = "bad-digest"  # the running digest is not that of the entries beside it
     CHOSEN_DIFFERS = "chosen-differs"  # another entry where one was chosen
     NOT_A_VOTER = "not-a-voter"
+    CHANGE_IN_FLIGHT = "change-in-flight"  # another CLOSE waits for its OPEN
 
 
 class Refused(Exception):

@@ -62,3 +62,12 @@ def read_seals(
     if len(sealed) < needed:
         refuse(Reason.NO_PROOF, f"{len(sealed)} seals, {needed} needed")
     return sealed
+
+
+def sealers_needed(epoch: Epoch, seals: int) -> int:
+    """Seals that must cover an event of the cut: with the members that did not seal, and the liars
+    that the policy bears, a certificate must have been possible. No seal signs the cut, so
+    without this a row could be made up."""
+    silent = len(epoch.members) - seals
+    liars = quorum.liars_borne(epoch.policy, len(epoch.members))
+    return max(1, epoch.max_confirms + 1 - silent - liars)

@@ -26,6 +26,7 @@ TAG_SIG_ACCEPTED = b"quipu/sig/accepted/1\0"
 TAG_SIG_PROMISE = b"quipu/sig/promise/1\0"
 TAG_SEQUENCE = b"quipu/sequence/1\0"
 TAG_SIG_REQUEST = b"quipu/sig/request/1\0"
+TAG_SIG_READY = b"quipu/sig/ready/1\0"
 TAG_SIG_EVENT = b"quipu/sig/event/1\0"
 TAG_SIG_INV = b"quipu/sig/inv/1\0"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from quipu.ledger.inputs import EntriesSubmitted, Input, MessageReceived
+from quipu.ledger.log.inputs import LogInput, LogMessageReceived
 from quipu.ledger.messages import is_receipt
 from quipu.ledger.words import Ticket
 from quipu.node import limits
@@ -48,6 +49,7 @@ class Inbox:
     refused: Callable[[], None] = lambda: None
     taken: Callable[[], None] = lambda: None
     _inputs: list[Input] = field(default_factory=list)
+    _log_inputs: list[LogInput] = field(default_factory=list)
     _is_urgent: bool = False  # whether anybody waits for receipts or not
     _pushed_bytes: int = 0
     _last_ticket: int = 0
@@ -85,12 +87,17 @@ class Inbox:
         self.press()
         return answer
 
-    def push(self, given: Input, size: int) -> bool:
+    def push(self, given: Input | LogMessageReceived, size: int) -> bool:
         """What is not from an app. False: no room; whoever brought it waits until `taken`."""
         is_full = self._pushed_bytes + size > limits.PEER_BYTES_WAITING_MAX
-        if len(self._inputs) >= limits.INPUTS_PER_TURN_MAX or (is_full and self._pushed_bytes):
+        if len(self._inputs) + len(self._log_inputs) >= limits.INPUTS_PER_TURN_MAX or (
+            is_full and self._pushed_bytes
+        ):
             return False
         self._pushed_bytes += size
+        if isinstance(given, LogMessageReceived):
+            self.push_log(given)
+            return True
         self._inputs.append(given)
         if not (isinstance(given, MessageReceived) and is_receipt(given.data)):
             self.press()
@@ -100,14 +107,18 @@ class Inbox:
             self.wake_later()
         return True
 
+    def push_log(self, given: LogInput) -> None:
+        self._log_inputs.append(given)
+        self.press()
+
     def press(self) -> None:
         """What waits is not to wait any longer."""
-        if self._inputs:
+        if self.has_inputs():
             self._is_urgent = True
             self.wake()
 
     def asks_for_turn(self) -> bool:
-        if not self._inputs:
+        if not self.has_inputs():
             return False
         return self._is_urgent or self.is_draining or self.is_awaited()
 
@@ -118,12 +129,17 @@ class Inbox:
         self.taken()
         return inputs
 
+    def take_log(self) -> list[LogInput]:
+        inputs, self._log_inputs = self._log_inputs, []
+        return inputs
+
     def has_inputs(self) -> bool:
-        return bool(self._inputs)
+        return bool(self._inputs or self._log_inputs)
 
     def fail_all(self, error: Exception) -> None:
         """Nothing of what waits was stored."""
         self._inputs.clear()
+        self._log_inputs.clear()
         self._is_urgent = False
         pending, self.pending = self.pending, {}
         for waiting in pending.values():

@@ -21,6 +21,19 @@ FULL_PROBE_BYTES = 16 * MIB  # room for the largest turn; less than that is stil
 REBUILDS_PER_MINUTE_MAX = 10  # more failed turns than that: the node stops and says why
 REBUILD_WINDOW_S = 60.0
 
+# --- ordering ------------------------------------------------------------------------------------
+ORDER_WAIT_MS = 10  # references that nobody waits for, where no other turn takes them along
+ORDER_PACE_MS = 20  # between two log entries of references: each costs a signature of every voter
+ORDER_REFERENCES_MAX = 1_024  # events of one log entry: 56 KiB, a few milliseconds of a turn
+ORDER_PROPOSALS_MAX = 4  # on their way at a time
+PROPOSALS_WAITING_MAX = 4_096  # operations on sequences, and linear reads, of this node
+OUTCOMES_RECENT_MAX = 8_192  # of sequence operations: an answer may come after its entry
+PUBLISH_TRIES_MAX = 64  # a log entry gives out one number of a sequence: so many may contend
+QUORUM_RETRY_AFTER_S = 2.0  # said where there is no master: an election takes 1 to 2 s
+LOG_KEPT_ENTRIES = 4_096  # the log keeps one to two times that: a minute or two under full load
+LOG_KEPT_BYTES = 4 * MIB  # or one to two times that, where entries are large
+METAS_RECENT_MAX = 8_192  # places of events kept at hand for the log, 4 MiB
+
 # --- stopping ------------------------------------------------------------------------------------
 DRAIN_S = 8.0  # what was taken is finished by then; 2 s are left of the ten for closing
 STOP_S = 10.0  # SIGTERM to exit, whatever hangs

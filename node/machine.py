@@ -1,4 +1,4 @@
-"""The core with its store, its view and its checkpoints: all that a failed commit discards."""
+"""The core with its store, its view, its checkpoints, the log: what a failed commit discards."""
 
 import heapq
 from collections.abc import Callable, Iterator
@@ -8,8 +8,10 @@ from itertools import groupby
 from quipu.ledger.checkpoint import Checkpoint, Standing
 from quipu.ledger.core import Core, CoreConfig
 from quipu.ledger.epochs import cluster_id_of, decode_genesis
+from quipu.ledger.limits import SERIALIZERS_MAX
 from quipu.ledger.signing import KeyPair, Verifier, verify
-from quipu.ledger.words import BranchKey, EventId, Now, Seq, Slot
+from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
+from quipu.node.ordering import Ordering, OrderingSettings
 from quipu.node.service import Mark
 from quipu.node.view import View
 from quipu.storage.store import Owner, Store
@@ -35,13 +37,14 @@ class Surroundings:
 
 @dataclass(slots=True)
 class Machine:
-    """Invariant: between two turns core, view and checkpoint rest on the same commit."""
+    """Invariant: between two turns core, view, checkpoint and log rest on the same commit."""
 
     surroundings: Surroundings
     store: Store
     core: Core
     view: View
     checkpoint: Checkpoint
+    ordering: Ordering
 
     @classmethod
     def open(cls, surroundings: Surroundings) -> "Machine":
@@ -59,9 +62,20 @@ class Machine:
         if reopen:
             self.store.close()
             self.store = self.surroundings.open_store(self.surroundings.owner)
-        times = self.view.times
-        self.core, self.view, self.checkpoint = _built(self.surroundings, self.store)
-        self.view.times = times
+        times, is_awaited = self.view.times, self.ordering.is_awaited
+        parts = _built(self.surroundings, self.store)
+        self.core, self.view, self.checkpoint, self.ordering = parts
+        self.view.times, self.ordering.is_awaited = times, is_awaited
+
+    def roster_changed(self) -> None:
+        """Of the newest epoch."""
+        surroundings, ordering = self.surroundings, self.ordering
+        number = self.view.epochs.node_numbers.get(surroundings.key.node_id, NOT_A_MEMBER)
+        if number == ordering.own_no:
+            ordering.roster_changed()
+            return
+        self.ordering = _ordering(surroundings, self.store, self.view, surroundings.clock())
+        self.ordering.is_awaited = ordering.is_awaited
 
     @property
     def cluster_name(self) -> str:
@@ -100,7 +114,7 @@ class Machine:
         self.store.close()
 
 
-def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Checkpoint]:
+def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Checkpoint, Ordering]:
     now, saved = surroundings.clock(), store.saved()
     view = View.of(surroundings.genesis, saved, store.stats().feed)
     standing = Standing.of(surroundings.genesis, [document for document, _ in saved.epochs])
@@ -112,4 +126,17 @@ def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Checkp
         surroundings.entropy(),
         verify=surroundings.verify,
     )
-    return Core(config, saved, store, now), view, checkpoint
+    ordering = _ordering(surroundings, store, view, now)
+    return Core(config, saved, store, now), view, checkpoint, ordering
+
+
+def _ordering(surroundings: Surroundings, store: Store, view: View, now: Now) -> Ordering:
+    founders = len(decode_genesis(surroundings.genesis).members)
+    settings = OrderingSettings(
+        surroundings.owner.cluster_id,
+        surroundings.key,
+        tuple(map(NodeNo, range(1, min(founders, SERIALIZERS_MAX) + 1))),
+        surroundings.verify,
+        surroundings.entropy,
+    )
+    return Ordering.of(settings, store, view, now)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quipu.ledger.inputs import Input, MessageReceived, PeerConnected, PeerLost
-from quipu.ledger.words import NodeId, Now
+from quipu.ledger.log.inputs import LogMessageReceived
+from quipu.ledger.words import NOT_A_MEMBER, NodeId, NodeNo, Now
 from quipu.node import limits
 from quipu.node.inbox import Inbox
 from quipu.node.logs import Log
@@ -41,11 +42,13 @@ class Network:
     peers_path: Path
     answer: Answerer = lambda question, argument: b""
     tell: Callable[[fx.StateChanged], None] = lambda change: None
+    number_of: Callable[[NodeId], NodeNo] = lambda peer: NOT_A_MEMBER
     up: dict[NodeId, None] = field(default_factory=dict)
     troubles: Troubles = field(init=False)
     refused: Counter[str] = field(default_factory=Counter)
     frames_dropped: int = 0
     messages_sent: int = 0
+    log_messages_sent: int = 0
     frames_sent: int = 0
     frames_received: int = 0
     bytes_sent: int = 0
@@ -61,7 +64,7 @@ class Network:
     _peers: Peers | None = None
     _transport: Transport | None = None
     _inputs: list[ins.Input] = field(default_factory=list)
-    _held: deque[tuple[Input, int]] = field(default_factory=deque)
+    _held: deque[tuple[Input | LogMessageReceived, int]] = field(default_factory=deque)
     _queries: dict[int, asyncio.Future[fx.QueryEnded]] = field(default_factory=dict)
     _last_ticket: int = 0
     _asked: bool = False
@@ -109,6 +112,11 @@ class Network:
     def send(self, peer: NodeId, data: bytes) -> None:
         self.messages_sent += 1
         self._inputs.append(ins.LedgerSpoke(peer, data))
+        self._ask()
+
+    def send_log(self, peer: NodeId, data: bytes) -> None:
+        self.log_messages_sent += 1
+        self._inputs.append(ins.LogSpoke(peer, data))
         self._ask()
 
     def roster_changed(self, members: tuple[NodeId, ...]) -> None:
@@ -182,6 +190,7 @@ class Network:
     def counters(self) -> dict[str, int]:
         return {
             "peer_messages_sent_total": self.messages_sent,
+            "log_messages_sent_total": self.log_messages_sent,
             "peer_frames_sent_total": self.frames_sent,
             "peer_frames_received_total": self.frames_received,
             "peer_frames_dropped_total": self.frames_dropped,
@@ -243,6 +252,8 @@ class Network:
                 transport.send(peer, head, content)
             case fx.LedgerHeard(peer, data):
                 self._push(MessageReceived(peer, data), len(data))
+            case fx.LogHeard(peer, data):
+                self._push(LogMessageReceived(self.number_of(peer), data), len(data))
             case fx.OpenLink(peer, endpoint):
                 self._dialled[peer] = endpoint
                 transport.open(peer, endpoint)
@@ -298,7 +309,7 @@ class Network:
                 self.log.debug("frame refused", peer=named, cause=cause, detail=detail)
 
     # --- the inbox ------------------------------------------------------------------------------
-    def _push(self, given: Input, size: int) -> None:
+    def _push(self, given: Input | LogMessageReceived, size: int) -> None:
         if self._held or not self.inbox.push(given, size):
             if not self._held:
                 self._read(False)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from quipu.node import limits
-from quipu.node.service import EventRead, Gap, Goodbye, News, Overloaded
+from quipu.node.service import EventOrdered, EventRead, Gap, Goodbye, News, Overloaded
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +20,7 @@ class Listener:
     newsroom: "Newsroom"
     feed_number: int
     queue_max: int
+    hears_order: bool = False
     _queue: deque[News] = field(default_factory=deque)
     _missed: int = 0
     _missed_after: int = 0
@@ -83,11 +84,14 @@ class Listener:
 class Newsroom:
     listeners: dict[Listener, None] = field(default_factory=dict)
 
-    def subscribe(self, feed_number: int, queue_max: int) -> Listener:
+    def subscribe(self, feed_number: int, queue_max: int, hears_order: bool = False) -> Listener:
         if len(self.listeners) >= limits.SUBSCRIPTIONS_MAX:
             raise Overloaded(limits.RETRY_AFTER_S, "too many subscriptions")
         listener = Listener(
-            self, feed_number, max(1, min(queue_max, limits.SUBSCRIPTION_QUEUE_MAX))
+            self,
+            feed_number,
+            max(1, min(queue_max, limits.SUBSCRIPTION_QUEUE_MAX)),
+            hears_order,
         )
         self.listeners[listener] = None
         return listener
@@ -98,6 +102,11 @@ class Newsroom:
     def tell(self, news: Sequence[News]) -> None:
         for listener in self.listeners:
             listener.tell(news)
+
+    def tell_order(self, news: Sequence[EventOrdered]) -> None:
+        for listener in self.listeners:
+            if listener.hears_order:
+                listener.tell(news)
 
     def end(self, reason: str) -> None:
         for listener in list(self.listeners):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from quipu.ledger.signing import Verifier
+from quipu.ledger.words import NOT_A_MEMBER, NodeId, NodeNo
 from quipu.node import damage, limits
 from quipu.node.administration import HOUR_S, Administration
 from quipu.node.clock import clock, wall_ms
@@ -208,7 +209,7 @@ def _administration(
 
 def _connect(node: Node) -> None:
     """Who hears of what: the parts themselves do not know each other."""
-    ledger, network, path = node.ledger, node.ledger.network, node.directory.store_path
+    ledger, network = node.ledger, node.ledger.network
 
     def is_backlogged() -> bool:
         return ledger.machine.core.author.is_backlogged()  # the core may be another by then
@@ -216,28 +217,47 @@ def _connect(node: Node) -> None:
     def count_overload() -> None:
         ledger.measures.overloaded += 1
 
-    def store_has_room() -> bool:
-        return has_room(path, limits.FULL_PROBE_BYTES)
-
     ledger.inbox.wake, ledger.inbox.wake_later = ledger.turns.wake, ledger.turns.wake_later
     ledger.inbox.is_awaited = ledger.is_awaited
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.refused = count_overload
     node.administration.drain = lambda: node.ask_stop("asked to drain")
 
-    def epoch_opened() -> None:
-        network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
-
     def peer_moved(change: StateChanged) -> None:
         ledger.tell([PeerMoved(change.peer, change.before, change.after, change.why)])
 
+    def number_of(peer: NodeId) -> NodeNo:
+        return ledger.machine.view.epochs.node_numbers.get(peer, NOT_A_MEMBER)
+
     network.tell = peer_moved
+    network.number_of = number_of
     network.answer = Answers(ledger, clock).answer
-    ledger.turns.outlets = Outlets(
+    ledger.machine.ordering.is_awaited = ledger.order.is_awaited
+    ledger.order.is_live = ledger.is_live
+    ledger.turns.outlets = _outlets(node)
+
+
+def _outlets(node: Node) -> Outlets:
+    ledger, network, path = node.ledger, node.ledger.network, node.directory.store_path
+
+    def store_has_room() -> bool:
+        return has_room(path, limits.FULL_PROBE_BYTES)
+
+    def epoch_opened() -> None:
+        network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
+        ledger.machine.roster_changed()
+
+    def core_rebuilt() -> None:
+        network.core_rebuilt()
+        ledger.order.core_rebuilt()
+
+    return Outlets(
         network.send,
+        network.send_log,
         ledger.tell,
+        ledger.hear_order,
         epoch_opened,
-        network.core_rebuilt,
+        core_rebuilt,
         store_has_room,
         node.give_up,
     )

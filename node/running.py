@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 
 from quipu.ledger import bundle_build
 from quipu.ledger.entry import decode_entry
 from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
+from quipu.ledger.log.effects import LogSpoken
+from quipu.ledger.order.journal import Applied
 from quipu.ledger.words import EventId, Journal, NodeId, NodeNo
 from quipu.node import limits
 from quipu.node.consumers import KeptConsumers
@@ -20,6 +21,7 @@ from quipu.node.machine import Machine
 from quipu.node.measures import Measures, cumulative
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
+from quipu.node.running_order import RunningOrder
 from quipu.node.service import (
     Check,
     EntryId,
@@ -35,12 +37,12 @@ from quipu.node.service import (
     Metrics,
     News,
     NotTaken,
-    Overloaded,
     Stored,
     Subscription,
 )
 from quipu.node.soundness import Soundness
 from quipu.node.turns import Turns
+from quipu.node.waiters import Waiters, answered
 from quipu.node.writer import Writer
 from quipu.p2p.effects import QueryEnded
 from quipu.p2p.words import Endpoint, PeerView
@@ -63,8 +65,11 @@ class RunningLedger:
     network: Network
     consumers: KeptConsumers
     endpoint: Endpoint | None = None  # where peers reach this node
-    _waiting: dict[EventId, dict[asyncio.Future[bool], None]] = field(default_factory=dict)
-    _waiting_count: int = 0
+    _for_read: Waiters = field(default_factory=lambda: Waiters("events to become Read"))
+    order: RunningOrder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
 
     # --- who ------------------------------------------------------------------------------------
     @property
@@ -129,7 +134,10 @@ class RunningLedger:
     # --- reading --------------------------------------------------------------------------------
     def status(self, event_id: EventId) -> EventStatus | None:
         meta = self.meta(event_id)
-        return None if meta is None else self._witness().status(meta)
+        if meta is None:
+            return None
+        ordered = self.machine.ordering.journal.is_ordered(meta)
+        return replace(self._witness().status(meta), ordered=ordered)
 
     async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
         try:
@@ -140,16 +148,10 @@ class RunningLedger:
 
     def when_read(self, event_id: EventId) -> asyncio.Future[bool]:
         known = self._is_read(event_id)
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if known is not None or self.inbox.is_draining:
-            answer.set_result(known is True)
-            return answer
-        if self._waiting_count >= limits.WAITERS_MAX:
-            raise Overloaded(limits.RETRY_AFTER_S, "too many wait for events to become Read")
-        self._waiting.setdefault(event_id, {})[answer] = None
-        self._waiting_count += 1
+            return answered(known is True)
+        answer = self._for_read.wait(event_id)
         self.inbox.press()
-        answer.add_done_callback(partial(self._waits_no_more, event_id))
         return answer
 
     def _is_read(self, event_id: EventId) -> bool | None:
@@ -164,14 +166,6 @@ class RunningLedger:
         if status is None or status.state is EventState.STORED:
             return None
         return status.state is EventState.READ
-
-    def _waits_no_more(self, event_id: EventId, answer: asyncio.Future[bool]) -> None:
-        self._waiting_count -= 1
-        others = self._waiting.get(event_id)
-        if others is not None:
-            others.pop(answer, None)
-            if not others:
-                del self._waiting[event_id]
 
     def event(self, event_id: EventId) -> SignedEvent | None:
         return self.machine.store.event(event_id)
@@ -258,6 +252,11 @@ class RunningLedger:
     ) -> QueryEnded:
         return await self.network.query(question, argument, timeout_s, of)
 
+    def is_live(self, number: NodeNo) -> bool:
+        """Whether a member is in the live view."""
+        node_id = self.machine.view.epochs.node_ids.get(number)
+        return node_id == self.node_id or node_id in self.network.up
+
     def _live_members(self) -> list[NodeId]:
         """This node among them where it is one."""
         members = self.epoch.numbers
@@ -266,29 +265,28 @@ class RunningLedger:
     # --- news -----------------------------------------------------------------------------------
     def is_awaited(self) -> bool:
         """Somebody here waits for what becomes Read."""
-        return bool(self._waiting or self.newsroom.listeners)
+        return bool(self._for_read or self.order.is_awaited() or self.newsroom.listeners)
 
-    def subscribe(self, queue_max: int = 1_024) -> Subscription:
+    def subscribe(self, queue_max: int = 1_024, hears_order: bool = False) -> Subscription:
         self.inbox.press()
-        return self.newsroom.subscribe(self.feed_number, queue_max)
+        return self.newsroom.subscribe(self.feed_number, queue_max, hears_order)
 
     def tell(self, news: list[News]) -> None:
         """From the loop, after each turn."""
-        if self._waiting:
+        if self._for_read:
             for item in news:
                 if isinstance(item, EventRead):
-                    self._answer(item.event_id, True)
+                    self._for_read.answer(item.event_id, True)
         self.newsroom.tell(news)
+
+    def hear_order(self, spoken: Sequence[LogSpoken], applied: Sequence[Applied]) -> None:
+        """From the loop, after each turn in which the log said anything."""
+        self.newsroom.tell_order(self.order.hear(spoken, applied))
 
     def end_waiting(self, reason: str) -> None:
         self.newsroom.end(reason)
-        for event_id in list(self._waiting):
-            self._answer(event_id, False)
-
-    def _answer(self, event_id: EventId, is_read: bool) -> None:
-        for waiting in self._waiting.pop(event_id, ()):
-            if not waiting.done():
-                waiting.set_result(is_read)
+        self._for_read.end()
+        self.order.end_waiting()
 
     # --- health ---------------------------------------------------------------------------------
     def health(self) -> Health:
@@ -343,6 +341,7 @@ class RunningLedger:
                 "peers_up": len(self.network.up),
                 "peers_blocked": self.network.blocked,
                 "peer_connections": self.network.connections,
+                **self.order.gauges(),
                 "journals_above_cut": self.machine.checkpoint.journals_open,
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,

@@ -18,6 +18,7 @@ from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
+from quipu.node.order_service import Order
 from quipu.p2p.effects import QueryEnded
 from quipu.p2p.words import Endpoint, PeerState, PeerView
 
@@ -114,6 +115,7 @@ class EventStatus:
     author_receipt: bool  # the author's own receipt, which Read needs as well, is held
     first_seen_ms: int | None  # wall clock of this node; None: not remembered
     read_ms: int | None  # the same; None: not Read, or not remembered (before this start)
+    ordered: bool = False  # it has its place in the cluster journal
 
 
 class Cause(StrEnum):
@@ -186,6 +188,14 @@ class EventRead(NamedTuple):
     event_id: EventId
 
 
+class EventOrdered(NamedTuple):
+    """An event has its place in the cluster journal: this one of the items of this entry."""
+
+    event_id: EventId
+    log_index: int
+    number: int
+
+
 class Gap(NamedTuple):
     """This subscriber was too slow: `missed` news were dropped. Feed numbers `after` + 1 to
     `upto` hold what became Read meanwhile (none where they are equal): `feed` gives it again."""
@@ -210,7 +220,7 @@ class PeerMoved(NamedTuple):
     why: str
 
 
-News = EventStored | EventRead | PeerMoved | Gap | Goodbye
+News = EventStored | EventRead | EventOrdered | PeerMoved | Gap | Goodbye
 
 
 class Subscription(Protocol):
@@ -421,6 +431,9 @@ class Ledger(Protocol):
     @property
     def consumers(self) -> Consumers: ...
 
+    @property
+    def order(self) -> Order: ...
+
     # --- peers ----------------------------------------------------------------------------------
     @property
     def endpoint(self) -> Endpoint | None:
@@ -435,7 +448,8 @@ class Ledger(Protocol):
         """Asks all members, this node among them, or one other. Raises `Overloaded`."""
 
     # --- news and health
-    def subscribe(self, queue_max: int = 1_024) -> Subscription: ...
+    def subscribe(self, queue_max: int = 1_024, hears_order: bool = False) -> Subscription:
+        """`EventOrdered` is told to those alone who want to hear it."""
 
     def health(self) -> Health: ...
 

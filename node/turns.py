@@ -7,8 +7,9 @@ commit discards the core and goes on from what is durable; a full disk pauses it
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from quipu.ledger.effects import (
     AskEarly,
@@ -24,8 +25,17 @@ from quipu.ledger.effects import (
     StoreInv,
 )
 from quipu.ledger.event import SignedEvent
+from quipu.ledger.log.effects import (
+    LogEffects,
+    LogInputRefused,
+    LogSpoken,
+    MasterChanged,
+    SendLogMessage,
+    SerializerConvicted,
+)
+from quipu.ledger.order.journal import Applied
 from quipu.ledger.refusals import Refused
-from quipu.ledger.words import EventId, Hlc, Journal, NodeId, Seq
+from quipu.ledger.words import EventId, Hlc, Journal, NodeId, Now, Seq
 from quipu.node import limits
 from quipu.node.failpoints import passing
 from quipu.node.inbox import Inbox
@@ -52,16 +62,29 @@ class Outlets:
     """Where a turn is heard: peers, readers of news, and who must stop the node."""
 
     send: Callable[[NodeId, bytes], None] = lambda peer, data: None
+    send_log: Callable[[NodeId, bytes], None] = lambda peer, data: None
     tell: Callable[[list[News]], None] = lambda news: None
+    hear_order: Callable[[Sequence[LogSpoken], Sequence[Applied]], None] = lambda said, done: None
     epoch_opened: Callable[[], None] = lambda: None
     core_rebuilt: Callable[[], None] = lambda: None
     has_room: Callable[[], bool] = lambda: True  # whether a full disk has room again
     give_up: Callable[[str], None] = lambda why: None
 
 
+class Decided(NamedTuple):
+    """By core and log, from the same commit on; it becomes one transaction."""
+
+    core: Effects
+    log: LogEffects
+
+    @property
+    def durable(self) -> list[stores.Kept]:
+        return [*self.core.durable, *self.log.durable]
+
+
 @dataclass(slots=True)
 class Turns:
-    """Invariant: at most one commit is under way, and the core does not move while one is."""
+    """Invariant: at most one commit is under way, and core and log do not move while one is."""
 
     machine: Machine
     writer: Writer
@@ -71,7 +94,7 @@ class Turns:
     log: Log
     committing_since: float | None = None
     is_stopped: bool = False
-    _effects: Effects | None = None  # of the commit under way
+    _decided: Decided | None = None  # of the commit under way
     _asked: bool = False
     _timer: asyncio.TimerHandle | None = None
     _later: asyncio.TimerHandle | None = None
@@ -123,11 +146,16 @@ class Turns:
         else:
             self._tell_idle()
         machine = self.machine
-        wanted = (machine.core.next_deadline(), machine.checkpoint.next_deadline())
+        now = machine.surroundings.clock()
+        wanted = (
+            machine.core.next_deadline(),
+            machine.checkpoint.next_deadline(),
+            machine.ordering.next_deadline(now),
+        )
         deadline_ms = min((ms for ms in wanted if ms is not None), default=None)
         if deadline_ms is None or self.is_stopped:
             return
-        wait_ms = max(deadline_ms - machine.surroundings.clock().monotonic_ms, 1)
+        wait_ms = max(deadline_ms - now.monotonic_ms, 1)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(wait_ms / MS_PER_S, self.wake)
 
@@ -152,41 +180,46 @@ class Turns:
         self._asked = False
         if self.committing_since is not None or self.is_stopped or self.inbox.is_full:
             return
-        effects = self._step()
-        if effects is None:
+        decided = self._step()
+        if decided is None:
             return
-        for effect in effects.spoken:
+        for effect in decided.core.spoken:
             if isinstance(effect, SendEarly | AskEarly):
                 self.outlets.send(effect.peer, effect.data)
-        if effects.durable:
-            self._effects, self.committing_since = effects, time.monotonic()
-            self.writer.commit(self.machine.store, effects.durable, self._committed)
+        durable = decided.durable
+        if durable:
+            self._decided, self.committing_since = decided, time.monotonic()
+            self.writer.commit(self.machine.store, durable, self._committed)
         else:
-            self._speak(effects)
+            self._speak(decided.core)
+            self._speak_log(decided, self.machine.surroundings.clock())
             self._plan()
 
-    def _step(self) -> Effects | None:
+    def _step(self) -> Decided | None:
         machine, begun = self.machine, time.perf_counter()
         now = machine.surroundings.clock()
         self._disarm_later()
-        inputs = self.inbox.take()
+        inputs, log_inputs = self.inbox.take(), self.inbox.take_log()
         try:
             passing("turn.collected")
             proposed = machine.checkpoint.propose(now)
             if proposed is not None:
                 inputs.append(proposed)
-            effects = machine.core.step(inputs, now)
+            decided = Decided(
+                machine.core.step(inputs, now), machine.ordering.step(log_inputs, now)
+            )
             passing("turn.decided")
         except Exception as fault:  # noqa: BLE001 - a mistake of ours must not end the node
             self._step_failed(fault)
             return None
         self.measures.turns += 1
         observe(self.measures.step_seconds, time.perf_counter() - begun)
-        return effects
+        return decided
 
     def _committed(self, outcome: Outcome) -> None:
-        effects, self._effects, self.committing_since = self._effects, None, None
-        assert effects is not None
+        decided, self._decided, self.committing_since = self._decided, None, None
+        assert decided is not None
+        effects = decided.core
         observe(self.measures.commit_seconds, outcome.seconds)
         if outcome.error is not None:
             self._commit_failed(effects, outcome.error)
@@ -200,6 +233,7 @@ class Turns:
         self._speak(effects)
         self._count(effects, news)
         self.outlets.tell(news)
+        self._speak_log(decided, now)
         passing("turn.spoken")
         self._plan()
 
@@ -223,6 +257,25 @@ class Turns:
                     self.log.debug("input refused", peer=peer.hex(), reason=reason, detail=detail)
                 case NodeConvicted(conviction):
                     self.log.warning("proof of misbehaviour", culprit=conviction.culprit.hex())
+
+    def _speak_log(self, decided: Decided, now: Now) -> None:
+        machine = self.machine
+        for effect in decided.log.spoken:
+            match effect:
+                case SendLogMessage(number, data):
+                    peer = machine.view.epochs.node_ids.get(number)
+                    if peer is not None:
+                        self.outlets.send_log(peer, data)
+                case MasterChanged(regime, master):
+                    self.log.info("master of the log", regime=regime, node=master)
+                case SerializerConvicted(conviction):
+                    self.log.warning("a serializer lied", node=conviction.culprit)
+                case LogInputRefused(number, reason, detail):
+                    self.measures.refused(reason)
+                    self.log.debug("log input refused", peer=number, reason=reason, detail=detail)
+        applied = machine.ordering.committed(decided.core.durable, decided.log, now)
+        if applied or decided.log.spoken:
+            self.outlets.hear_order(decided.log.spoken, applied)
 
     def _count(self, effects: Effects, news: list[News]) -> None:
         read = sum(isinstance(item, EventRead) for item in news)

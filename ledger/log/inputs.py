@@ -50,10 +50,12 @@ class LogCompacted:
 
 @dataclass(frozen=True, slots=True)
 class RosterChanged:
-    """The members of the newest epoch, and its number."""
+    """The newest epoch, who ever was a member, and who is told of the log now: members, and who
+    still votes. Certificates of old are signed by those who left."""
 
     epoch: EpochNo
     keys: tuple[tuple[NodeNo, NodeId], ...]
+    listeners: tuple[NodeNo, ...]
 
 
 @dataclass(frozen=True, slots=True)

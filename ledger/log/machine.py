@@ -55,7 +55,7 @@ from quipu.ledger.log.tickets import BUSY, LOST, NO_QUORUM, Tickets
 from quipu.ledger.log.voter import Voter
 from quipu.ledger.log.words import LogTicket, Place
 from quipu.ledger.refusals import Reason, Refused, refuse
-from quipu.ledger.words import NodeId, NodeNo, Now
+from quipu.ledger.words import GENESIS_EPOCH, NodeId, NodeNo, Now
 
 
 class LogMachine:
@@ -65,7 +65,7 @@ class LogMachine:
         self, settings: LogSettings, saved: SavedLog, keys: dict[NodeNo, NodeId], now: Now
     ) -> None:
         self.state = LogState(settings, saved)
-        self.state.keys = dict(sorted(keys.items()))
+        self.state.enrol(GENESIS_EPOCH, dict(sorted(keys.items())), tuple(sorted(keys)))
         self._voter = Voter(self.state)
         self._election = Election(self.state)
         self._master = Master(self.state)
@@ -75,6 +75,8 @@ class LogMachine:
         self._reads = Reads(self.state, self._master)
         self.state.on_chosen = self._tickets.on_chosen
         self._election.rest(now.monotonic_ms)
+        if self.state.log.voters.all == (settings.own_no,):
+            self._election.due_ms = now.monotonic_ms  # nobody else could be master
         self._recovery.due_ms = now.monotonic_ms
 
     # --- one turn -------------------------------------------------------------------------------
@@ -100,6 +102,11 @@ class LogMachine:
         times = (due, self._tickets.next_deadline())
         return min((time for time in times if time is not None), default=None)
 
+    @property
+    def waits_for_model(self) -> bool:
+        """Whether `ModelGrew` could change anything."""
+        return self._voter.has_parked or self._master.has_waiting
+
     def _take(self, item: LogInput, turn: LogTurn) -> None:
         match item:
             case LogMessageReceived():
@@ -115,7 +122,8 @@ class LogMachine:
             case LogCompacted():
                 self._on_compacted(item, turn)
             case RosterChanged():
-                self.state.epoch, self.state.keys = item.epoch, dict(sorted(item.keys))
+                self.state.enrol(item.epoch, dict(sorted(item.keys)), item.listeners)
+                self._master.forget_others()
             case RecoveryForced():
                 self._recovery.force()
             case _:

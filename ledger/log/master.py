@@ -95,6 +95,12 @@ class Master:
         self.reign = None
         return waiting
 
+    def forget_others(self) -> None:
+        """Who is told of the log no more is not waited for either."""
+        if self.reign is not None:
+            told = self._state.listeners
+            self.reign.progress = {n: p for n, p in self.reign.progress.items() if n in told}
+
     @property
     def current(self) -> Reign:
         assert self.reign is not None
@@ -129,6 +135,10 @@ class Master:
         reign.waiting.append(proposal)
         reign.waiting_bytes += proposal.size
         return True
+
+    @property
+    def has_waiting(self) -> bool:
+        return self.reign is not None and bool(self.reign.waiting)
 
     @property
     def may_write(self) -> bool:

@@ -57,14 +57,21 @@ def encode_set(stage: Stage, nodes: tuple[NodeNo, ...]) -> bytes:
     return encode(SerializerSet(stage, list(nodes)))
 
 
+def read_set(data: bytes) -> SerializerSet | None:
+    """None for any other item."""
+    if not data.startswith(ITEM_HEAD):
+        return None
+    try:
+        return _codec.decode(data)
+    except Refused:
+        return None
+
+
 def change_in(entry: LogEntry) -> Change | None:
     """The change that an entry makes. It stands alone in its entry; anything else is no change,
     and is so for every node."""
-    if len(entry.items) != 1 or not entry.items[0].startswith(ITEM_HEAD):
-        return None
-    try:
-        found = _codec.decode(entry.items[0])
-    except Refused:
+    found = read_set(entry.items[0]) if len(entry.items) == 1 else None
+    if found is None:
         return None
     nodes = tuple(NodeNo(number) for number in found.nodes)
     if list(nodes) != sorted(set(nodes)):

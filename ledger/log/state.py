@@ -44,7 +44,7 @@ from quipu.ledger.log.suffix import Suffix, decode_base, genesis_base
 from quipu.ledger.log.tally import Tally
 from quipu.ledger.log.words import NO_INDEX, NOWHERE, Index, Life, Place, Regime
 from quipu.ledger.refusals import Reason, Refused, refuse
-from quipu.ledger.words import GENESIS_EPOCH, NOT_A_MEMBER, NodeId, NodeNo
+from quipu.ledger.words import GENESIS_EPOCH, NOT_A_MEMBER, EpochNo, NodeId, NodeNo
 
 NO_DIGEST = bytes(signing.HASH_BYTES)
 
@@ -76,6 +76,7 @@ class LogSettings:
     entropy: bytes
     verify: signing.Verifier = signing.verify
     guards: LogSafeguards = ALL
+    check_state: Callable[[bytes], object] = lambda _state: None  # refuses what no base comes with
 
 
 @dataclass(slots=True)
@@ -137,6 +138,7 @@ class LogState:
         self.own_no = settings.own_no
         self.epoch = GENESIS_EPOCH
         self.keys: dict[NodeNo, NodeId] = {}
+        self.listeners: tuple[NodeNo, ...] = ()
         base = saved.base and decode_base(saved.base)
         self.log = Suffix(
             base or genesis_base(settings.cluster_id, settings.serializers), saved.entries
@@ -175,13 +177,18 @@ class LogState:
     # --- who ------------------------------------------------------------------------------------
     @property
     def others(self) -> list[NodeNo]:
-        return [number for number in self.keys if number != self.own_no]
+        return [number for number in self.listeners if number != self.own_no]
 
     @property
     def votes(self) -> bool:
         """Whether anything not yet chosen could need this node's word."""
         waits = self.recovering and self.guards.recovery_waits
         return not waits and self.own_no in self.log.voters_above(self.chosen)
+
+    def enrol(
+        self, epoch: EpochNo, keys: dict[NodeNo, NodeId], listeners: tuple[NodeNo, ...]
+    ) -> None:
+        self.epoch, self.keys, self.listeners = epoch, keys, listeners
 
     def become(self, cause: Cause) -> None:
         role = TRANSITIONS.get((self.role, cause))

@@ -161,15 +161,18 @@ class Suffix:
         digest = self.digest_at(self.last_index)
         assert digest is not None
         held = Held(entry, data, next_digest(digest, data))
+        self._hold(held)
+        return held
+
+    def _hold(self, held: Held) -> None:
         self._held.append(held)
-        change = change_in(entry)
+        change = change_in(held.entry)
         if change is not None:
             self._changes.append(change)
             voters = voters_after(self.voters, change)
             if voters != self.voters:  # Confirm itself still needs both
                 after = change.stage is Stage.CONFIRM
                 self._segments.append(Segment(Index(change.index + after), voters))
-        return held
 
     def drop_from(self, index: int) -> None:
         assert index > self.base.index
@@ -210,4 +213,7 @@ class Suffix:
 
     def trimmed(self, index: int) -> "Suffix":
         """The same log without what lies at and below: that is chosen and kept elsewhere."""
-        return Suffix(self.base_at(index), [held.data for held in self.above(index)])
+        suffix = Suffix(self.base_at(index), [])
+        for held in self.above(index):
+            suffix._hold(held)
+        return suffix

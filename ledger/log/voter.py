@@ -118,6 +118,7 @@ class Voter:
         """Refuses what no honest master sends, before anything has changed."""
         if isinstance(message, BaseMessage):
             decode_base(message.base)
+            self._state.settings.check_state(message.state)
             return
         fitted = self._fit(message)
         if fitted is not None:
@@ -145,6 +146,10 @@ class Voter:
         if ready < len(entries):
             self._park(peer, message)
         self._answer(peer, message, Index(index + ready), turn)
+
+    @property
+    def has_parked(self) -> bool:
+        return bool(self._parked)
 
     def retry(self, turn: LogTurn) -> None:
         """The Model grew: what is parked may go on."""

@@ -4,13 +4,18 @@ A pure function of the order: no clock. That a holder is gone is only ever propo
 decides who holds the lock, by tokens. Payloads are not kept, only their running digest.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
+import msgspec
+
 from quipu.ledger import limits, signing
+from quipu.ledger.event import U64, Bytes32
+from quipu.ledger.log.statements import U32
 from quipu.ledger.log.words import Index
-from quipu.ledger.order.items import Lock, LockAndPublish, Publish, Release, SequenceItem
+from quipu.ledger.order.items import Lock, LockAndPublish, Name, Publish, Release, SequenceItem
 from quipu.ledger.words import NodeNo
 
 
@@ -69,11 +74,41 @@ def next_running(before: bytes, number: int, digest: bytes) -> bytes:
     return signing.tagged_hash(signing.TAG_SEQUENCE, before + number.to_bytes(8, "big") + digest)
 
 
+class SequenceRow(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """One sequence in the state that goes with a base."""
+
+    name: Name
+    number: U64
+    running: Bytes32
+    token: U64
+    holder: U32
+    last: U64
+
+
 class Sequences:
     """All sequences of a cluster, by name."""
 
     def __init__(self) -> None:
         self._sequences: dict[str, Sequence] = {}
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[SequenceRow]) -> "Sequences":
+        found = cls()
+        for row in rows:
+            found._sequences[row.name] = Sequence(
+                row.number, row.running, Index(row.token), NodeNo(row.holder), row.last
+            )
+        return found
+
+    def rows(self) -> list[SequenceRow]:
+        return [
+            SequenceRow(name, s.number, s.running, s.token, s.holder, s.last)
+            for name, s in sorted(self._sequences.items())
+        ]
+
+    def known(self, name: str) -> Sequence | None:
+        """None: never used."""
+        return self._sequences.get(name)
 
     def of(self, name: str) -> Sequence:
         return self._sequences.get(name, Sequence())

@@ -44,10 +44,12 @@ class _Told:
     def settled(self, number: int, future: "Future[Receipt]") -> None:
         if future.cancelled():
             return
+        from quipu.client.asynchronous import reached
+
         error = future.exception()
         if error is not None:
             self.fault(number, error)
-        elif self.wanted == "read" and future.result().state != "read":
+        elif not reached(future.result().state, self.wanted):
             self.not_reached += 1
 
 

@@ -29,6 +29,7 @@ COLUMNS = ("id", "stream", "time", "author", "data")
 class Wait(StrEnum):
     STORED = "stored"
     READ = "read"
+    ORDERED = "ordered"
 
 
 EntryArgument = Annotated[str, typer.Argument(metavar="ID", help="<64 hex digits>:<index>")]
@@ -70,9 +71,11 @@ def submit(
     value = raw if content_type is not None else _json(raw)
     with to.client() as client:
         receipt = client.submit(value, **options)
+    from quipu.client.asynchronous import reached
+
     names = ("id", "state", "duplicate", "time")
     to.show({name: getattr(receipt, name) for name in names})
-    if wait is Wait.READ and receipt.state != "read":
+    if not reached(receipt.state, wait.value):
         raise typer.Exit(int(Exit.WAITED))
 
 
@@ -260,6 +263,8 @@ def status(
             _node_status(of, client)
             return
         found = client.wait(entry, "read", wait) if wait else client.status(entry)
+    from quipu.client.asynchronous import reached
+
     of.show(
         {
             "id": found.id,
@@ -271,7 +276,7 @@ def status(
             "read_at": found.read_at,
         }
     )
-    if wait and found.state != "read":
+    if wait and not reached(found.state, "read"):
         raise typer.Exit(int(Exit.WAITED))
 
 

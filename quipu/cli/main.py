@@ -12,6 +12,7 @@ from quipu.cli import (
     ledger_commands,
     node_commands,
     offline_commands,
+    order_commands,
     store_commands,
 )
 
@@ -146,6 +147,43 @@ dumps.command("explain", epilog="Example: `quipu dumps explain 9f2c dumps/n1 dum
 )
 dumps.command("diff", epilog="Example: `quipu dumps diff dumps/n1 dumps/n2`")(analysing.diff)
 app.add_typer(dumps, name="dumps")
+
+journal = typer.Typer(
+    help="The one order of the cluster.",
+    epilog="Example: `quipu journal status`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+journal.command("status", epilog="Example: `quipu journal status -o json`")(
+    order_commands.journal_status
+)
+journal.command("entries", epilog="Example: `quipu journal entries --after 100 -n 5`")(
+    order_commands.journal_entries
+)
+journal.command("recover", epilog="Example: `quipu journal recover --data-dir var`")(
+    store_commands.journal_recover
+)
+app.add_typer(journal, name="journal")
+
+sequence = typer.Typer(
+    help="Numbers that a cluster gives out one after the other.",
+    epilog="Example: `quipu sequence publish invoices 'the text of invoice 7'`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+sequence.command("show", epilog="Example: `quipu sequence show invoices --linear`")(
+    order_commands.sequence_show
+)
+sequence.command("publish", epilog="Example: `quipu sequence publish invoices 'invoice 7'`")(
+    order_commands.sequence_publish
+)
+sequence.command("lock", epilog="Example: `quipu sequence lock invoices --count 10`")(
+    order_commands.sequence_lock
+)
+sequence.command("release", epilog="Example: `quipu sequence release invoices --token 17`")(
+    order_commands.sequence_release
+)
+app.add_typer(sequence, name="sequence")
 
 errors = typer.Typer(
     help="What the problem codes mean.",

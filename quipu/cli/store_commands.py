@@ -159,6 +159,18 @@ def leave(
     drain(timeout, data_dir, config, settings, json)
 
 
+def journal_recover(
+    data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
+) -> None:
+    """Let the node vote in the log again though its disk was lost or set back. It does so by itself
+    where enough others answer: this is for a lone node, and for when they never will."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.recover_journal(found, json)
+
+
 def keys(
     data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
 ) -> None:

@@ -123,6 +123,15 @@ def show_keys(settings: Settings, as_json: bool) -> None:
     _as(as_json).show_all(rows, KeyRow._fields)
 
 
+def recover_journal(settings: Settings, as_json: bool) -> None:
+    node = running_node(settings)
+    if node is None:
+        fail(
+            "no node is running on this data directory: it has to be told itself", Exit.UNREACHABLE
+        )
+    show(node.ask("POST", "/v1/admin/journal/recover"), as_json)
+
+
 def _folder(settings: Settings) -> Path:
     return settings.node.data_dir.absolute()
 

@@ -29,6 +29,7 @@ from quipu.client.models import (
     page_of,
 )
 from quipu.client.operating import AsyncOperator
+from quipu.client.ordering import AsyncOrder
 from quipu.client.pipe import Terms as PipeTerms
 from quipu.client.streaming import Ended, items_of
 from quipu.client.transport import ANSWER_S, Answer, Terms, Transport, pause
@@ -56,10 +57,13 @@ class AsyncReceipt:
 
 
 def reached(state: str, wanted: str) -> bool:
-    return state == wanted or (wanted == "stored" and state == "read")
+    steps = ("stored", "read", "ordered")
+    return state == wanted or (
+        state in steps and wanted in steps and steps.index(state) >= steps.index(wanted)
+    )
 
 
-class AsyncClient(AsyncOperator):
+class AsyncClient(AsyncOperator, AsyncOrder):
     """One ledger, reached through any of its nodes."""
 
     def __init__(
@@ -97,8 +101,9 @@ class AsyncClient(AsyncOperator):
     async def submit(self, data: Any, **options: Any) -> AsyncReceipt:
         """Stores one entry: JSON, or bytes with a `content_type`.
 
-        Options: stream, content_type, idempotency_key, time, wait ("stored" or "read"), timeout
-        (seconds), at_least_once. Without a key one is made: a retry on the same node is safe.
+        Options: stream, content_type, idempotency_key, time, wait ("stored", "read", "ordered"),
+        timeout (seconds), at_least_once. Without a key one is made: a retry on the same node is
+        safe.
         """
         wanted = Submission(**options)
         key = wanted.idempotency_key or uuid.uuid4().hex
@@ -165,9 +170,10 @@ class AsyncClient(AsyncOperator):
         answer = await self._read(f"/v1/entries/{entry_id}")
         return entry_of(msgspec.json.decode(answer.body, type=EntryBody))
 
-    async def status(self, entry_id: str, wait: float = 0) -> Status:
-        """Its state now, or as soon as it is final within `wait` seconds."""
-        given = {"wait": f"{int(wait * 1000)}ms"} if wait else {}
+    async def status(self, entry_id: str, wait: float = 0, state: str = "read") -> Status:
+        """Its state now, or as soon as it is final (`ordered`: has its place in the order) within
+        `wait` seconds."""
+        given = {"wait": f"{int(wait * 1000)}ms", "state": state} if wait else {}
         answer = await self._read(f"/v1/entries/{entry_id}/status", given)
         return msgspec.json.decode(answer.body, type=Status)
 
@@ -177,7 +183,8 @@ class AsyncClient(AsyncOperator):
         ends_s = loop.time() + timeout
         while True:
             left_s = max(0.0, min(ends_s - loop.time(), WAIT_S))
-            status = await self.status(entry_id, 0 if state == "stored" else left_s)
+            waits_for = "ordered" if state == "ordered" else "read"
+            status = await self.status(entry_id, 0 if state == "stored" else left_s, waits_for)
             if reached(status.state, state) or status.state == "void" or loop.time() >= ends_s:
                 return status
 
@@ -351,6 +358,11 @@ class AsyncClient(AsyncOperator):
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         return msgspec.json.decode((await self._read(path, params or {}, headers)).body)
+
+    async def _order(self, path: str, body: Mapping[str, Any]) -> Any:
+        content, headers = msgspec.json.encode(body), {"Content-Type": JSON}
+        name = path.rpartition("/")[2].partition(":")[0]
+        return msgspec.json.decode((await self._transport.once(path, content, headers, name)).body)
 
     async def _read(
         self,

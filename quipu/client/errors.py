@@ -64,7 +64,8 @@ class Unreachable(QuipuError):
 
 
 class Undecided(QuipuError):
-    """It may be stored or not. `list(idempotency_key=key, stream=stream)` on that node tells."""
+    """It may be stored or not. `list(idempotency_key=key, stream=stream)` on that node tells. Of a
+    sequence `stream` is the name, and `sequence(name, consistency="linear")` tells."""
 
     def __init__(self, what: str, key: str, stream: str, node: str) -> None:
         super().__init__(what)
@@ -82,7 +83,7 @@ _FAMILIES: dict[int, type[QuipuError]] = {
     412: Conflict,
     422: Conflict,
 }
-UNDECIDED_CODE = "outcome-unknown"
+UNDECIDED_CODES = ("outcome-unknown", "order-unknown")
 
 
 def error_of(problem: Problem, retry_after_s: float) -> QuipuError:

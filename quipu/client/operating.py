@@ -55,6 +55,10 @@ class AsyncOperator:
         """One that has ended stays as it is. Raises `NotFound`."""
         return await self._admin("DELETE", f"{OPERATIONS}/{operation_id}")
 
+    async def journal_recover(self) -> Any:
+        """The node votes again, whatever its lost disk has said: see docs/order.md first."""
+        return await self._admin("POST", "/v1/admin/journal/recover", rounds=1)
+
     async def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""
         await self._admin("PUT", LAST_REPORT, report)
@@ -109,6 +113,10 @@ class Operator(ABC):
     def cancel(self, operation_id: str) -> Any:
         """One that has ended stays as it is. Raises `NotFound`."""
         return self._run(self._client.cancel(operation_id))
+
+    def journal_recover(self) -> Any:
+        """The node votes again, whatever its lost disk has said: see docs/order.md first."""
+        return self._run(self._client.journal_recover())
 
     def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""

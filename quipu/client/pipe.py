@@ -15,7 +15,7 @@ import msgspec
 
 from quipu.client import frames
 from quipu.client.errors import (
-    UNDECIDED_CODE,
+    UNDECIDED_CODES,
     Problem,
     QuipuError,
     Rejected,
@@ -335,7 +335,7 @@ class Pipe:
             self._bytes_under_way -= waiting.size
             if run.code == DRAINING_CODE:  # the node says goodbye next
                 again.append(waiting)
-            elif run.code == UNDECIDED_CODE:
+            elif run.code in UNDECIDED_CODES:
                 self._settle(waiting, _undecided(waiting, str(problem), node))
             else:
                 self._settle(waiting, error_of(problem, 0.0))

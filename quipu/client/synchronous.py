@@ -16,6 +16,7 @@ from quipu.client.consuming import TTL
 from quipu.client.ingest import Ingest, OnLoop
 from quipu.client.models import BatchAnswer, Consumer, Entry, Gap, Page, Status, Verdict
 from quipu.client.operating import Operator
+from quipu.client.ordering import Order
 from quipu.client.pipe import Terms
 from quipu.client.transport import ANSWER_S
 
@@ -39,7 +40,7 @@ class Receipt:
         return reached(status.state, state)
 
 
-class Client(Operator):
+class Client(Operator, Order):
     """One ledger, reached through any of its nodes."""
 
     _client: AsyncClient
@@ -120,8 +121,9 @@ class Client(Operator):
     def submit(self, data: Any, **options: Any) -> Receipt:
         """Stores one entry: JSON, or bytes with a `content_type`.
 
-        Options: stream, content_type, idempotency_key, time, wait ("stored" or "read"), timeout
-        (seconds), at_least_once. Without a key one is made: a retry on the same node is safe.
+        Options: stream, content_type, idempotency_key, time, wait ("stored", "read", "ordered"),
+        timeout (seconds), at_least_once. Without a key one is made: a retry on the same node is
+        safe.
         """
         found = self._run(self._client.submit(data, **options))
         return Receipt(found.id, found.state, found.duplicate, found.time, self)
@@ -161,9 +163,10 @@ class Client(Operator):
     def get(self, entry_id: str) -> Entry:
         return self._run(self._client.get(entry_id))
 
-    def status(self, entry_id: str, wait: float = 0) -> Status:
-        """Its state now, or as soon as it is final within `wait` seconds."""
-        return self._run(self._client.status(entry_id, wait))
+    def status(self, entry_id: str, wait: float = 0, state: str = "read") -> Status:
+        """Its state now, or as soon as it is final (`ordered`: has its place in the order) within
+        `wait` seconds."""
+        return self._run(self._client.status(entry_id, wait, state))
 
     def wait(self, entry_id: str, state: str = "read", timeout: float = WAIT_S) -> Status:
         """Its status when it got that far, or when the time is over."""

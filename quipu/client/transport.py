@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 
 from quipu.client.errors import (
-    UNDECIDED_CODE,
+    UNDECIDED_CODES,
     Problem,
     QuipuError,
     Unavailable,
@@ -164,7 +164,7 @@ class Transport:
                     break
             except Unavailable as error:
                 failure, pause_s = error, error.retry_after_s
-                if error.code == UNDECIDED_CODE:
+                if error.code in UNDECIDED_CODES:
                     doubtful = True
                     break
                 if error.problem is not None and not error.problem.retryable:
@@ -177,6 +177,25 @@ class Transport:
             raise Undecided(
                 f"it may be stored or not: {failure}", terms.key, terms.stream, node
             ) from failure
+        raise failure
+
+    async def once(self, path: str, body: bytes, headers: Mapping[str, str], name: str) -> Answer:
+        """On one node, and never twice: another is asked only where this one was not reached."""
+        failure = Unreachable("no node is named")
+        for _ in self.nodes:
+            node = self.nodes[self.current]
+            try:
+                answer = await self._once(_Request("POST", node, path, {}, body, headers))
+                return _checked(answer)
+            except _NotSent as error:
+                failure = Unreachable(f"{node}: {error}")
+                self.next_node()
+            except _Broken as error:
+                raise Undecided(f"it may be done or not: {error}", "", name, node) from error
+            except Unavailable as error:
+                if error.code in UNDECIDED_CODES:
+                    raise Undecided(f"it may be done or not: {error}", "", name, node) from error
+                raise
         raise failure
 
     async def _once(self, wanted: "_Request") -> Answer:

@@ -62,6 +62,7 @@ from quipu.p2p.gossip import Origin, compose_body, encode_gossip, gossip_id, sig
 from quipu.p2p.words import Endpoint, PeerView, Start
 from quipu.storage.memory_store import MemoryStore
 from quipu.storage.store import Owner
+from tests.api.one_order import OneOrder
 from tests.small_ledger import key_of
 
 CREATED_MS = 1_790_000_000_000
@@ -142,6 +143,7 @@ class OneNode:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.consumers = KeptConsumers.of(folder, lambda: OneNode.now().wall_ms)
         self.cluster_name = "tests"
+        self.order = OneOrder()
         self.paused: asyncio.Event | None = None  # a disk that does not answer
         self.fault: Exception | None = None  # raised in place of storing
         self.full: Exception | None = None  # raised by `admit`
@@ -298,6 +300,7 @@ class OneNode:
             True,
             self._seen.get(event_id),
             self._read.get(event_id),
+            event_id in self.order.ordered,
         )
 
     async def wait_read(self, event_id: EventId, timeout_s: float) -> bool:
@@ -414,7 +417,7 @@ class OneNode:
         return ()
 
     # --- news and health --------------------------------------------------------------------------
-    def subscribe(self, queue_max: int = 1_024) -> Subscription:
+    def subscribe(self, queue_max: int = 1_024, hears_order: bool = False) -> Subscription:
         said = Said(self.feed_number, queue_max, self._unsubscribe)
         self._said.append(said)
         return said

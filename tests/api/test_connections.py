@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from quipu.api import limits
 from quipu.api.accepting import Pace
 from quipu.api.connections import Connection
 from quipu.api.server import serve
@@ -155,14 +156,19 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
             await reader.readexactly(size)
 
 
-async def test_caller_that_leaves_in_the_middle_of_its_body() -> None:
+@pytest.mark.parametrize("length", [99, limits.BODY_AWAITED_BYTES_MAX + 1])
+async def test_caller_that_leaves_in_the_middle_of_its_body(
+    length: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no error of the node's, and not in its log."""
     async with talking() as api:
-        begun = b"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"
-        async with line(api, begun) as (_, writer):
+        begun = f"POST /v1/entries HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{{"
+        async with line(api, begun.encode()) as (_, writer):
             await until(lambda: api.running.face.under_way == 1)
             writer.close()
             await until(lambda: api.running.face.under_way == 0)
         assert (await api.submit(1)).status == 201
+    assert caplog.text == ""
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:

@@ -337,6 +337,59 @@ async def test_one_under_way_is_answered_before_the_node_stops() -> None:
         assert await asked.reader.read() == b""
 
 
+async def test_a_short_body_that_is_still_on_its_way_is_waited_for(ran: list[str]) -> None:
+    async with talking() as api, line(api) as asked:
+        for request, status in (
+            (post(), 201),
+            (batch(b"[" + ENTRY + b"]"), 201),
+            (post(b"x"), 400),
+        ):
+            asked.write(request[:-1])
+            await until(lambda: api.running.face.under_way == 1)
+            done = len(ran)
+            asked.write(request[-1:])
+            assert (await asked.answer())[0] == status
+            assert len(ran) == done + 1
+            assert api.running.face.under_way == 0
+
+
+async def test_a_request_that_comes_with_its_connection_goes_the_short_way(ran: list[str]) -> None:
+    async with talking() as api:
+        host, port = api.running.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(post())
+        assert (await Line(reader, writer).answer())[0] == 201
+        writer.close()
+    assert ran == ["submit"]
+
+
+@pytest.mark.parametrize("length", [100, limits.BODY_AWAITED_BYTES_MAX + 1])
+async def test_a_body_that_does_not_come_is_a_problem(length: int, ran: list[str]) -> None:
+    head = f"POST /v1/entries HTTP/1.1\r\nHost: n1\r\nContent-Length: {length}\r\n\r\n{{"
+    settings = Settings(port=0, ops_port=0, body_s=0.05)
+    async with talking(settings) as api, line(api) as asked:
+        status, _, body = await asked.ask(head.encode())
+        found = json.loads(body)
+        assert (status, found["code"]) == (408, "body-timeout")
+        assert found["detail"] == "1 bytes came within 0.05 s"
+        assert await asked.reader.read() == b""
+    assert ran == []
+
+
+async def test_a_body_that_is_waited_for_is_answered_before_the_node_stops() -> None:
+    settings = Settings(port=0, ops_port=0, keepalive_s=0.05)
+    async with talking(settings) as api, line(api) as asked:
+        asked.write(post()[:-1])
+        await until(lambda: api.running.face.under_way == 1)
+        stopping = asyncio.create_task(api.running.stop(drain_s=5))
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + 0.2
+        await until(lambda: loop.time() > ends)  # it is not closed for its silence
+        asked.write(post()[-1:])
+        assert (await asked.answer())[0] == 503
+        await stopping
+
+
 async def test_silence_counts_from_the_last_answer_and_not_while_one_is_under_way() -> None:
     node = OneNode()
     node.paused = asyncio.Event()

@@ -598,7 +598,7 @@ async def test_what_is_no_upgrade() -> None:
         assert (reply.status, reply.code) == (426, "upgrade-required")
         assert reply.headers["Upgrade"] == "websocket"
         assert (await api.ask("HEAD", "/v1/ingest")).status == 405
-        for query in ("wait=ordered", "timeout=5", "stream=NO", "content_type=x", "x=1"):
+        for query in ("wait=executed", "timeout=5", "stream=NO", "content_type=x", "x=1"):
             assert (await api.get(f"/v1/ingest?{query}")).status == 400
         assert api.running.face.counters.ingests == 0
 

@@ -14,8 +14,10 @@ from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
+from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId
+from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import EntryId, OutcomeUnknown, Overloaded, StoreIsFull
 from quipu.storage.store import DiskFailed
 from tests.api.administered import administration_in
@@ -287,6 +289,46 @@ async def _peer_not_found(api: Talk) -> Reply:
 @triggers(Code.PEER_SILENT)
 async def _peer_silent(api: Talk) -> Reply:
     return await api.get("/v1/dag/diff?peer=2")
+
+
+@triggers(Code.JOURNAL_GONE)
+async def _journal_gone(api: Talk) -> Reply:
+    api.node.order.base = 7
+    reply = await api.get("/v1/journal/entries?after=3")
+    assert reply.json["oldest"] == "8"
+    assert (await api.get("/v1/journal/entries?after=7")).status == 200
+    return reply
+
+
+@triggers(Code.SEQUENCE_NOT_FOUND)
+async def _sequence_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/sequences/invoices")
+
+
+@triggers(Code.NO_QUORUM)
+async def _no_quorum(api: Talk) -> Reply:
+    api.node.order.fault = NoQuorum(1.5, "planted")
+    reply = await api.post("/v1/sequences/invoices:publish", {"data": 1})
+    assert reply.headers["Retry-After"] == "2"
+    return reply
+
+
+@triggers(Code.ORDER_UNKNOWN)
+async def _order_unknown(api: Talk) -> Reply:
+    api.node.order.fault = OrderUnknown("planted")
+    return await api.post("/v1/sequences/invoices:lock", {"count": 2})
+
+
+def _sequence_refused(why: SequenceRefusal) -> Trigger:
+    async def trigger(api: Talk) -> Reply:
+        api.node.order.fault = SequenceRefused(why, "invoices")
+        return await api.post("/v1/sequences/invoices:release", {"token": "3"})
+
+    return trigger
+
+
+for why in SequenceRefusal:
+    TRIGGERS[Code(why)] = _sequence_refused(why)
 
 
 async def _raw(api: Talk, request: bytes) -> Reply:

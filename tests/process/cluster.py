@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from quipu.client import Client, NotFound
+from quipu.client.asynchronous import reached
 from quipu.devnet import Devnet
 from quipu.devnet.processes import until
 
@@ -34,7 +35,7 @@ def read_at(net: Devnet, number: int, identity: str) -> None:
 
         def is_read() -> bool:
             try:
-                return client.status(identity).state == "read"
+                return reached(client.status(identity).state, "read")
             except NotFound:
                 return False
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from quipu.client import Client, NotFound
+from quipu.client.asynchronous import reached
 from quipu.node.exits import Exit
 from tests.process.cluster import wait_until
 from tests.process.command import RunningCommand, quipu
@@ -36,7 +37,7 @@ def join(folder: Path, uri: str, secret: Path, *more: str) -> tuple[int, str]:
 
 def is_read(client: Client, entry: str) -> bool:
     try:
-        return client.wait(entry, "read", 1).state == "read"
+        return reached(client.wait(entry, "read", 1).state, "read")
     except NotFound:
         return False
 

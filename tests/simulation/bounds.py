@@ -20,6 +20,7 @@ def measures(core: Core) -> list[tuple[str, int, int]]:
     intake, receipts = core.intake, core.receipts
     waiting = intake.waiting
     members = len(core.epochs.node_ids)
+    coming = len(core.known.coming.members) if core.known.coming else 0
     forked = max((len(branches) for branches in core.dag.cords.values()), default=0)
     rows = max((len(view.rows) for view in core.sync.views.values()), default=0)
     cords = max((len(ids) for ids in waiting._cords.values()), default=0)
@@ -35,7 +36,7 @@ def measures(core: Core) -> list[tuple[str, int, int]]:
         ),
         ("ids refused", len(intake.refused), limits.REFUSED_RECENT_MAX),
         ("summaries", len(core.past._metas), limits.METAS_RECENT_MAX + STEP_METAS_MAX),
-        ("receipts of epochs to come", len(receipts._future), members),
+        ("receipts of epochs to come", len(receipts._future), members + coming),
         ("branches of a cord", forked, limits.BRANCHES_PER_CORD_MAX),
         ("rows of a peer", rows, limits.SYNC_ROWS_MAX),
         ("peers", len(core.sync.views), limits.PEERS_MAX),

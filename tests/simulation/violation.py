@@ -24,6 +24,15 @@ class Property(StrEnum):
     MESSAGE_LIMITS = "message-limits"
     NO_SPINNING = "no-spinning"
     ANSWER_TRUE = "answer-true"  # an acknowledged submission is in the event that is named
+    # epochs over the log
+    ONE_VALUE = "one-value"  # at an index of the log, in order, for all nodes and for ever
+    ONE_DOCUMENT = "one-document"  # a number
+    NEWEST_CLOSE = "newest-close"  # an OPEN ends what the newest CLOSE began
+    CUT_EQUAL = "cut-equal"  # the cut of an OPEN is what the judge computes from the same seals
+    CUT_HELD = "cut-held"  # by MAX_CONFIRMS + 1 members of the epoch that begins
+    READ_LOST = "read-lost"  # what was Read anywhere lies in the cut, or is proven beside it
+    CHANGE_ENDS = "change-ends"  # after healing a change of roster comes to its OPEN
+    BUNDLES_HOLD = "bundles-hold"  # across epochs
     # liveness while all goes well but for one lost or late frame
     READ_SOON = "read-soon"  # Read before a SyncEvent could have helped
     # liveness, after healing

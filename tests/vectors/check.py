@@ -177,6 +177,9 @@ MESSAGES = {
     6: row(just(6), octets()),
     7: row(just(7), whole(U32, 1)),
     8: row(just(8), octets(), some(octets(), 32)),
+    9: row(just(9), octets(), some(octets(), 32)),
+    10: row(just(10), whole(U32, 1)),
+    11: row(just(11), octets()),
 }  # fmt: skip
 MESSAGE_BYTES_MAX = {3: 64 * KIB}
 

@@ -14,7 +14,14 @@ from nacl.signing import VerifyKey
 
 FOLDER = Path(__file__).parent
 CLUSTER_ID = bytes(range(32))
-FIELDS = {"item": (3, 5, 6, 4), "entry": (6,), "accepted": (6,), "promise": (14,), "proof": (3,)}
+FIELDS = {
+    "item": (3, 5, 6, 4, 7),
+    "entry": (6,),
+    "accepted": (6,),
+    "promise": (14,),
+    "ready": (5,),
+    "proof": (3,),
+}
 
 
 class Wrong(ValueError):
@@ -47,7 +54,7 @@ def check(row: dict[str, Any]) -> None:
         return
     value = unpacked(kind, data)
     if kind == "item":
-        need(1 <= value[0] <= 6, "kind of an item")
+        need(1 <= value[0] <= 8, "kind of an item")
     elif kind == "entry":
         need(value[0] == 1, "version")
         before = bytes.fromhex(row["before"])

@@ -30,6 +30,7 @@ from quipu.ledger.messages import (
     Answer,
     CoverWant,
     EpochMessage,
+    EpochOffer,
     EpochWant,
     EventMessage,
     EvidenceMessage,
@@ -38,12 +39,15 @@ from quipu.ledger.messages import (
     InvWant,
     Message,
     RangeWant,
+    ReadyMessage,
+    ReadyWant,
     ReceiptRow,
     SyncEvent,
     SyncRow,
     bytes_of,
     encode_message,
 )
+from quipu.ledger.ready import sign_ready
 from quipu.ledger.signing import verify
 from tests.small_ledger import JOURNAL, START_MS, SmallLedger, key_of, seed_of
 from tests.vectors.check import plain
@@ -311,6 +315,11 @@ def messages_of(world: World) -> dict[str, Message]:
         "evidence": EvidenceMessage(world.author_proof),
         "epoch wanted": EpochWant(2),
         "epoch": EpochMessage(world.ledger.documents[0][0], list(world.ledger.documents[0][1])),
+        "epoch offered": EpochOffer(
+            world.ledger.documents[0][0], list(world.ledger.documents[0][1])
+        ),
+        "ready wanted": ReadyWant(2**32 - 1),
+        "ready": ReadyMessage(sign_ready(key_of("n1"), world.ledger.cluster_id, 2, START_MS)),
     }
 
 

@@ -8,6 +8,7 @@ from quipu.ledger.log.evidence import prove
 from quipu.ledger.log.serializers import Stage, encode_set
 from quipu.ledger.log.statements import UNSIGNED, Promise, sign_accepted, sign_promise
 from quipu.ledger.log.words import Index, Place, Regime
+from quipu.ledger.order.changes import Close, Open, encode_change
 from quipu.ledger.order.items import (
     EventReference,
     Lock,
@@ -17,6 +18,7 @@ from quipu.ledger.order.items import (
     encode_item,
 )
 from quipu.ledger.order.sequences import next_running
+from quipu.ledger.ready import sign_ready
 from quipu.ledger.words import EpochNo, NodeNo
 from tests.small_ledger import key_of
 
@@ -24,6 +26,7 @@ Rows = list[dict[str, Any]]
 CLUSTER_ID = bytes(range(32))
 DIGEST = bytes([9]) * 32
 EDGE = 2**32 - 1
+DOCUMENT = b"document"  # its own vectors are in documents.json
 
 
 def row(kind: str, name: str, data: bytes, **told: str) -> dict[str, Any]:
@@ -33,6 +36,7 @@ def row(kind: str, name: str, data: bytes, **told: str) -> dict[str, Any]:
 def log() -> Rows:
     key = key_of("n1")
     public = key.node_id.hex()
+    ready = sign_ready(key, CLUSTER_ID, 2, 2**40)
     items = {
         "new set": encode_set(Stage.IMPLEMENT, (NodeNo(1), NodeNo(EDGE))),
         "event": encode_item(EventReference(1, 2**64 - 1, 7, DIGEST)),
@@ -40,6 +44,8 @@ def log() -> Rows:
         "publish": encode_item(Publish("orders", 2, 9, 10, DIGEST)),
         "lock and publish": encode_item(LockAndPublish("orders", 2, DIGEST)),
         "release": encode_item(Release("orders", 2, 9)),
+        "close": encode_change(Close(2**40, DOCUMENT, [ready])),
+        "open": encode_change(Open(DOCUMENT, [b"seal"], 2**40, [b"proof"], [], [b"inv"])),
     }
     rows = [row("item", name, data) for name, data in items.items()]
     digest = first_digest(CLUSTER_ID)
@@ -59,6 +65,7 @@ def log() -> Rows:
     promise = sign_promise(key, CLUSTER_ID, unsigned)
     rows.append(row("accepted", "at an edge", encode(signed), public=public))
     rows.append(row("promise", "with lives", encode(promise), public=public))
+    rows.append(row("ready", "for epoch 2", ready, public=public))
     rows.append(row("proof", "two digests", prove(signed, other), public=public))
     running = next_running(bytes(32), 1, DIGEST)
     rows.append(row("running", "number 1", DIGEST, digest=running.hex()))

@@ -7,7 +7,7 @@ import msgspec
 from quipu.ledger import limits
 from quipu.ledger.canonical import encode
 from quipu.ledger.epochs import CutRow, EpochDocument
-from quipu.ledger.messages import EpochMessage, EpochWant, encode_message
+from quipu.ledger.messages import EpochMessage, encode_message
 from quipu.ledger.refusals import Reason
 from tests.conformance.roster import close, document, open_epoch, seals
 from tests.conformance.table import Seat, Table
@@ -94,16 +94,33 @@ def test_a_cut_that_the_seal_does_not_give_is_refused() -> None:
         assert offered(change_it) == [Reason.BAD_ROWS]
 
 
-def test_an_epoch_of_several_is_not_taken_from_a_peer() -> None:
-    table = Table(2, outsiders=1)
+def test_an_epoch_of_several_is_taken_from_so_many_members_that_one_of_them_is_honest() -> None:
+    table = Table(4, policy="two-thirds", outsiders=1)
     table.run(SYNC_MS)
-    n1, n3 = table["n1"], table["n3"]
+    members, n5 = ["n1", "n2", "n3", "n4"], table["n5"]
+    following = document(table, members, policy="two-thirds")
+    close(table, following)
+    sealed = seals(table, following)
+    for name in members[:-1]:
+        table.cut(name, "n5")
+    open_epoch(table, following, sealed, *members)
+    table.run(SYNC_MS)
+    assert n5.core.epochs.newest.number == 1  # n4 alone says so
+    table.tell("n4", "n5", encode_message(EpochMessage(encode(following), list(sealed))))
+    table.run(0)
+    assert n5.core.epochs.newest.number == 1  # again and again
+    table.tell("n3", "n5", encode_message(EpochMessage(encode(following), list(sealed))))
+    table.run(0)
+    assert n5.core.epochs.newest.number == 2
+
+
+def test_too_few_seals_are_refused_whoever_brings_the_document() -> None:
+    table = Table(3, outsiders=1)
+    table.run(SYNC_MS)
     following = document(table, ["n1", "n2"])
     close(table, following)
-    open_epoch(table, following, seals(table, following), "n1", "n2")
-    held = n1.store.epoch_document(n1.core.epochs.newest.number)
-    assert held is not None
-    table.tell("n1", "n3", encode_message(EpochMessage(held[0], list(held[1]))))
-    table.run(SYNC_MS)
-    assert n3.core.epochs.newest.number == 1
-    assert table.messages(EpochWant) == []
+    sealed = seals(table, following)[:1]
+    table.tell("n1", "n4", encode_message(EpochMessage(encode(following), list(sealed))))
+    table.run(0)
+    assert table["n4"].refusals() == [Reason.NO_PROOF]
+    assert table["n4"].core.epochs.newest.number == 1

@@ -1,0 +1,98 @@
+"""GET /v1/journal and its entries: the one order of the cluster (seed 001)."""
+
+from typing import Annotated
+
+import msgspec
+
+from quipu.api import limits
+from quipu.api.calls import Call, Response
+from quipu.api.events import FOR_NOW
+from quipu.api.order_models import JournalBody, JournalEntry, JournalItem, JournalPage
+from quipu.api.reading import PageSize
+from quipu.ledger.log.serializers import SerializerSet, read_set
+from quipu.ledger.order.items import (
+    EventReference,
+    Lock,
+    LockAndPublish,
+    Publish,
+    Release,
+    read_item,
+)
+from quipu.ledger.words import NodeNo
+from quipu.node.order_service import OrderedEntry
+
+
+class JournalQuery(msgspec.Struct, kw_only=True):
+    after: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
+    limit: PageSize = limits.PAGE_DEFAULT
+
+
+async def journal(call: Call) -> Response:
+    found, shapes = call.ledger.order.status(), call.face.shapes
+    body = JournalBody(
+        role=found.role,  # type: ignore[arg-type]  # the names of the roles, which a test holds
+        regime=found.regime,
+        master=None if found.master is None else shapes.member(found.master),
+        serializers=shapes.members(found.serializers),
+        next_serializers=None
+        if found.next_serializers is None
+        else shapes.members(found.next_serializers),
+        base=str(found.base),
+        applied=str(found.applied),
+        chosen=str(found.chosen),
+        last=str(found.last),
+        digest=found.digest.hex(),
+        events=str(found.events),
+        events_behind=found.events_behind,
+    )
+    return call.answer(body, headers=FOR_NOW)
+
+
+async def entries(call: Call) -> Response:
+    query = call.query(JournalQuery)
+    order = call.ledger.order
+    found = order.entries(query.after, query.limit)
+    last = found[-1].log_index if found else query.after
+    items = [_entry(call, one) for one in found]
+    more = order.status().applied > last
+    return call.answer(JournalPage(items, str(last), more), headers=FOR_NOW)
+
+
+async def recover(call: Call) -> Response:
+    call.ledger.order.force_recovery()
+    return await journal(call)
+
+
+def _entry(call: Call, entry: OrderedEntry) -> JournalEntry:
+    return JournalEntry(
+        str(entry.log_index),
+        entry.regime,
+        call.face.shapes.member(entry.master_no),
+        entry.final,
+        entry.digest.hex(),
+        [_item(call, data) for data in entry.items],
+    )
+
+
+def _item(call: Call, data: bytes) -> JournalItem:
+    found = read_set(data) or read_item(data)
+    match found:
+        case SerializerSet(stage=stage, nodes=nodes):
+            return JournalItem("serializers", stage=stage.name.lower(), nodes=nodes)  # type: ignore[arg-type]
+        case EventReference():
+            author = call.face.shapes.member(NodeNo(found.node_no))
+            place = (str(found.journal), str(found.seq))
+            return JournalItem("event", found.id.hex(), author, *place)
+        case Lock(name=name, holder=holder, count=count, over=over):
+            return JournalItem("lock", name=name, holder=holder, count=count, token=str(over))
+        case Publish(name=name, holder=holder):
+            token, number, digest = str(found.token), str(found.number), found.digest.hex()
+            return JournalItem(
+                "publish", name=name, holder=holder, token=token, number=number, digest=digest
+            )
+        case LockAndPublish(name=name, holder=holder):
+            digest = found.digest.hex()
+            return JournalItem("lock-and-publish", name=name, holder=holder, digest=digest)
+        case Release(name=name, holder=holder):
+            return JournalItem("release", name=name, holder=holder, token=str(found.token))
+    return JournalItem("unknown")

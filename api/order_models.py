@@ -1,0 +1,95 @@
+"""What answers about the order consist of."""
+
+from typing import Literal
+
+import msgspec
+
+from quipu.api.models import MemberRef
+
+Stage = Literal["nominate", "refuse", "implement", "confirm"]
+ItemKind = Literal[
+    "event", "serializers", "lock", "publish", "lock-and-publish", "release", "unknown"
+]
+
+
+class JournalBody(msgspec.Struct, frozen=True):
+    """Where this node stands in the cluster journal."""
+
+    role: Literal["master", "follower", "asking", "candidate", "recovering"]
+    regime: int
+    master: MemberRef | None
+    serializers: list[MemberRef]
+    next_serializers: list[MemberRef] | None
+    base: str
+    applied: str
+    chosen: str
+    last: str
+    digest: str
+    events: str
+    events_behind: int
+
+
+class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One item of a log entry; which fields it has its kind says."""
+
+    kind: ItemKind
+    event_id: str | None = None
+    author: MemberRef | None = None
+    journal: str | None = None
+    seq: str | None = None
+    stage: Stage | None = None
+    nodes: list[int] | None = None
+    name: str | None = None
+    holder: int | None = None
+    count: int | None = None
+    token: str | None = None
+    number: str | None = None
+    digest: str | None = None
+
+
+class JournalEntry(msgspec.Struct, frozen=True):
+    """One entry of the log: it stands at its index for ever."""
+
+    index: str
+    regime: int
+    master: MemberRef
+    final: bool
+    digest: str
+    items: list[JournalItem]
+
+
+class JournalPage(msgspec.Struct, frozen=True):
+    """In the order of the log; `next` is the index to go on after."""
+
+    items: list[JournalEntry]
+    next: str
+    more: bool
+
+
+class SequenceBody(msgspec.Struct, frozen=True):
+    """A sequence as this node has applied it. `holder` and what follows: while it is locked."""
+
+    name: str
+    number: str
+    running_digest: str
+    holder: MemberRef | None
+    token: str | None
+    locked_upto: str | None
+
+
+class LockBody(msgspec.Struct, frozen=True):
+    """The numbers `first` to `last` are for this token alone."""
+
+    name: str
+    token: str
+    first: str
+    last: str
+
+
+class PublishedBody(msgspec.Struct, frozen=True):
+    """The number stands for ever; the running digest covers all up to it."""
+
+    name: str
+    number: str
+    running_digest: str
+    index: str

@@ -1,0 +1,183 @@
+"""The cluster journal (seed 001) as far as it is applied here: which events are ordered, and what
+the other items have led to.
+
+A pure function of the log: every node that has applied the same entries holds the same. An entry
+waits until every event that it names is in the own Model; so what is ordered is Read here as well.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple, Protocol
+
+import msgspec
+
+from quipu.ledger import limits
+from quipu.ledger.canonical import Canonical, encode
+from quipu.ledger.event import U64, Bytes32, EventMeta
+from quipu.ledger.log.entry import LogEntry
+from quipu.ledger.log.words import NO_INDEX, Index
+from quipu.ledger.messages import Number32
+from quipu.ledger.order.extension import ModelEvent, references_of
+from quipu.ledger.order.items import EventReference, read_item
+from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
+from quipu.ledger.refusals import Reason, refuse
+from quipu.ledger.words import BranchKey, EventId, Seq
+
+RECORD_VERSION = 1
+
+
+class Tip(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The highest event of a branch that is ordered: with it are all below."""
+
+    node_no: Number32
+    journal: U64
+    seq: U64
+    id: Bytes32
+
+
+class JournalRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The state that goes with a base."""
+
+    version: U64
+    events: U64  # ordered so far
+    tips: list[Tip]
+    sequences: Annotated[list[SequenceRow], msgspec.Meta(max_length=limits.SEQUENCES_MAX)]
+
+
+_record: Canonical[JournalRecord] = Canonical(JournalRecord, limits.LOG_STATE_BYTES_MAX)
+NOTHING = encode(JournalRecord(RECORD_VERSION, 0, [], []))
+
+
+def decode_record(data: bytes) -> JournalRecord:
+    record = _record.decode(data or NOTHING)
+    if record.version != RECORD_VERSION:
+        refuse(Reason.UNKNOWN_VERSION, f"journal record version {record.version}")
+    return record
+
+
+class Reader(Protocol):
+    def read_meta(self, identity: EventId) -> EventMeta | None:
+        """None: not in the Model."""
+
+    def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
+        """The events of other branches that this one goes on from, one for each of them."""
+
+
+class Applied(NamedTuple):
+    """What one entry has led to: its events that were not ordered before, and what its sequence
+    operations came to, each with its number in the entry."""
+
+    entry: LogEntry
+    events: tuple[tuple[int, EventMeta], ...]
+    outcomes: tuple[tuple[int, Outcome], ...]
+
+
+@dataclass(slots=True)
+class Journal:
+    """Invariant: `ordered`, `events` and `sequences` are what the entries up to `applied` have led
+    to. What is chosen above waits in `_chosen`, and a base that came from elsewhere in `_base`."""
+
+    reader: Reader
+    applied: Index = NO_INDEX
+    events: int = 0
+    ordered: dict[BranchKey, tuple[Seq, EventId]] = field(default_factory=dict)
+    sequences: Sequences = field(default_factory=Sequences)
+    _chosen: deque[LogEntry] = field(default_factory=deque)
+    _base: tuple[Index, JournalRecord] | None = None
+
+    # --- what a voter asks (Model of the gate) --------------------------------------------------
+    def event(self, identity: EventId) -> ModelEvent | None:
+        meta = self.reader.read_meta(identity)
+        if meta is None:
+            return None
+        slot = meta.slot
+        prev = () if meta.seq == 1 else (meta.prev,)
+        return ModelEvent(slot.author_no, slot.journal, slot.seq, (*prev, *meta.parents))
+
+    def was_ordered(self, identity: EventId) -> bool:
+        meta = self.reader.read_meta(identity)
+        return meta is not None and self.is_ordered(meta)
+
+    def is_ordered(self, meta: EventMeta) -> bool:
+        return self.ordered_seq(meta.branch) >= meta.seq
+
+    def ordered_seq(self, branch: BranchKey) -> Seq:
+        held = self.ordered.get(branch)
+        return Seq(0) if held is None else held[0]
+
+    # --- what the log says ----------------------------------------------------------------------
+    def choose(self, entry: LogEntry) -> None:
+        self._chosen.append(entry)
+
+    def take_base(self, index: Index, state: bytes) -> None:
+        """In place of all entries up to this index."""
+        self._base = (index, decode_record(state))
+        while self._chosen and self._chosen[0].index <= index:
+            self._chosen.popleft()
+
+    @property
+    def waits(self) -> bool:
+        """For events that are not in the Model yet."""
+        return bool(self._chosen) or self._base is not None
+
+    def advance(self) -> Iterator[Applied]:
+        """As far as the Model reaches."""
+        if self._base is not None and not self._take_over(*self._base):
+            return
+        while self._chosen:
+            found = self._found(references_of(self._chosen[0].items))
+            if found is None:
+                return
+            yield self._apply(self._chosen.popleft(), found)
+
+    def _take_over(self, index: Index, record: JournalRecord) -> bool:
+        ordered: dict[BranchKey, tuple[Seq, EventId]] = {}
+        for tip in record.tips:
+            meta = self.reader.read_meta(EventId(tip.id))
+            if meta is None:
+                return False
+            for branch, seq, identity in self.reader.forks_of(meta.branch):
+                if branch not in ordered or ordered[branch][0] < seq:
+                    ordered[branch] = (seq, identity)
+            if meta.branch not in ordered or ordered[meta.branch][0] < meta.seq:
+                ordered[meta.branch] = (meta.seq, meta.id)
+        self.ordered, self.events = ordered, record.events
+        self.sequences = Sequences.from_rows(record.sequences)
+        self.applied, self._base = index, None
+        return True
+
+    def _found(self, references: Iterable[EventReference]) -> dict[bytes, EventMeta] | None:
+        found: dict[bytes, EventMeta] = {}
+        for reference in references:
+            meta = self.reader.read_meta(EventId(reference.id))
+            if meta is None:
+                return None
+            found[reference.id] = meta
+        return found
+
+    def _apply(self, entry: LogEntry, found: dict[bytes, EventMeta]) -> Applied:
+        events: list[tuple[int, EventMeta]] = []
+        outcomes: list[tuple[int, Outcome]] = []
+        self.applied = Index(entry.index)
+        for number, data in enumerate(entry.items):
+            item = read_item(data)
+            if isinstance(item, EventReference):
+                meta = found[item.id]
+                if not self.is_ordered(meta):
+                    self.ordered[meta.branch] = (meta.seq, meta.id)
+                    self.events += 1
+                    events.append((number, meta))
+            elif item is not None:
+                outcomes.append((number, self.sequences.apply(item, self.applied)))
+        return Applied(entry, tuple(events), tuple(outcomes))
+
+    # --- what goes with a base ------------------------------------------------------------------
+    def record(self) -> bytes:
+        """Of all up to `applied`. Branches have other numbers at other nodes: events name them."""
+        tips = sorted(
+            (key.author_no, key.journal, seq, identity)
+            for key, (seq, identity) in self.ordered.items()
+        )
+        rows = [Tip(*tip) for tip in tips]
+        return encode(JournalRecord(RECORD_VERSION, self.events, rows, self.sequences.rows()))

@@ -1,0 +1,213 @@
+"""The roster over the log: which epoch is open, and which CLOSE waits for its OPEN.
+
+A pure function of the items, in their order: an item that is not valid after those before it
+changes nothing, on every node alike. One change is in flight.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from quipu.ledger import limits
+from quipu.ledger.canonical import Canonical, encode
+from quipu.ledger.checkpoint import FIRST_ATTEMPT, Standing
+from quipu.ledger.epochs import Epoch, EpochDocument, Member, close_hash, decode_document
+from quipu.ledger.event import U64, Bytes32
+from quipu.ledger.log.entry import LogEntry
+from quipu.ledger.log.words import NO_INDEX, Index
+from quipu.ledger.order.changes import (
+    Close,
+    Open,
+    RosterItem,
+    check_enough,
+    check_open,
+    check_readies,
+    read_change,
+)
+from quipu.ledger.order.cut import CutTerms
+from quipu.ledger.order.safeguards import ALL, RosterSafeguards
+from quipu.ledger.refusals import Reason, Refused, refuse
+from quipu.ledger.signing import Verifier
+from quipu.ledger.words import NodeId, NodeNo
+
+
+class Pending(NamedTuple):
+    """A CLOSE that is ordered."""
+
+    document: EpochDocument  # without its cut
+    close: bytes
+    at_ms: int
+
+    @classmethod
+    def of(cls, data: bytes, at_ms: int) -> "Pending":
+        document = decode_document(data)
+        return cls(document, close_hash(document), at_ms)
+
+
+class Opened(NamedTuple):
+    document: bytes
+    seals: tuple[bytes, ...]
+
+
+class RosterRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The state that goes with a base of the log."""
+
+    number: U64
+    hash: Bytes32
+    policy: str
+    members: list[Member]
+    streams_erasable: list[str]
+    cut_hlc: U64
+    numbers: list[tuple[int, Bytes32]]  # of all who ever were members
+    pending: tuple[bytes, int] | None  # document and time of a CLOSE
+
+
+_record = Canonical(RosterRecord, limits.CHANGE_STATE_BYTES_MAX)
+
+
+class RosterState(NamedTuple):
+    standing: Standing
+    numbers: dict[NodeId, NodeNo]
+    pending: Pending | None = None
+    opened: Opened | None = None  # the newest OPEN that was seen as an item
+
+    @classmethod
+    def of_genesis(cls, genesis: bytes) -> "RosterState":
+        standing = Standing.of(genesis, ())
+        return cls(standing, {NodeId(m.node_id): NodeNo(m.node_no) for m in standing.members})
+
+    @classmethod
+    def decode(cls, data: bytes, cluster_id: bytes) -> "RosterState":
+        record = _record.decode(data)
+        standing = Standing(
+            cluster_id,
+            record.number,
+            record.hash,
+            record.policy,
+            tuple(record.members),
+            tuple(record.streams_erasable),
+            record.cut_hlc,
+        )
+        numbers = {NodeId(node_id): NodeNo(number) for number, node_id in record.numbers}
+        return cls(standing, numbers, record.pending and Pending.of(*record.pending))
+
+    def encode(self) -> bytes:
+        standing, pending = self.standing, self.pending
+        return encode(
+            RosterRecord(
+                standing.number,
+                standing.hash,
+                standing.policy,
+                list(standing.members),
+                list(standing.streams_erasable),
+                standing.cut_hlc,
+                sorted((int(number), node_id) for node_id, number in self.numbers.items()),
+                None if pending is None else (encode(pending.document), pending.at_ms),
+            )
+        )
+
+    @property
+    def epoch(self) -> Epoch:
+        standing = self.standing
+        return Epoch.of(standing.number, standing.policy, standing.members)
+
+    # --- what may come next ---------------------------------------------------------------------
+    def next_document(self, members: Iterable[Member], policy: str) -> EpochDocument:
+        """With this roster; an attempt above the one that found no OPEN."""
+        attempt = FIRST_ATTEMPT
+        if self.pending is not None:
+            attempt = self.pending.document.attempt + 1
+        return msgspec.structs.replace(
+            self.standing.next_document(),
+            attempt=attempt,
+            policy=policy,
+            members=sorted(members, key=lambda member: member.node_no),
+        )
+
+    def number_for(self, newcomers: int) -> NodeNo:
+        """For the next node that never was a member; so many have got theirs in this change."""
+        return NodeNo(max(self.numbers.values()) + 1 + newcomers)
+
+    # --- what comes -----------------------------------------------------------------------------
+    def after(
+        self, item: RosterItem, verify: Verifier, guards: RosterSafeguards = ALL
+    ) -> "RosterState":
+        """The state after this item, or a refusal: then it changes nothing."""
+        if isinstance(item, Close):
+            return self._closed(item, verify)
+        self.check_open(item, verify, guards)
+        document = decode_document(item.document)
+        numbers = {NodeId(m.node_id): NodeNo(m.node_no) for m in document.members}
+        return RosterState(
+            self.standing.after(item.document),
+            {**self.numbers, **numbers},
+            None,
+            Opened(item.document, tuple(item.seals)),
+        )
+
+    def _closed(self, item: Close, verify: Verifier) -> "RosterState":
+        pending = Pending.of(item.document, item.at_ms)
+        document, before = pending.document, self.pending
+        if document.cut or document.cut_hlc != self.standing.cut_hlc:
+            refuse(Reason.BAD_ROWS, "a CLOSE has no cut")
+        self._check_follows(document)
+        if document.attempt != (FIRST_ATTEMPT if before is None else before.document.attempt + 1):
+            refuse(Reason.CHANGE_IN_FLIGHT, f"attempt {document.attempt}")
+        if before is not None and item.at_ms < before.at_ms + limits.CLOSE_STALE_MS:
+            refuse(Reason.CHANGE_IN_FLIGHT, "the CLOSE before it may find its OPEN still")
+        check_readies(item, document, verify)
+        return self._replace(pending=pending)
+
+    def _check_follows(self, document: EpochDocument) -> None:
+        standing = self.standing
+        if document.cluster_id != standing.cluster_id:
+            refuse(Reason.WRONG_CLUSTER)
+        if (document.number, document.previous) != (standing.number + 1, standing.hash):
+            refuse(Reason.EPOCH_UNKNOWN, f"epoch {document.number} does not follow")
+        newcomers = 0
+        for member in document.members:
+            number = self.numbers.get(NodeId(member.node_id))
+            if number is None:
+                number = self.number_for(newcomers)
+                newcomers += 1
+            if number != member.node_no:
+                refuse(Reason.MALFORMED, "node numbers go on, and none is used again")
+
+    def check_open(self, item: Open, verify: Verifier, guards: RosterSafeguards) -> CutTerms:
+        """What the cut of this OPEN must be a function of, or a refusal."""
+        document, pending = decode_document(item.document), self.pending
+        if pending is None or document.number != pending.document.number:
+            refuse(Reason.NO_PROOF, "an OPEN without its CLOSE")
+        if close_hash(document) != pending.close and guards.older_attempt_void:
+            refuse(Reason.NO_PROOF, "the CLOSE of this OPEN was replaced")
+        terms, holders = check_open(item, document, self.epoch, self.numbers, verify)
+        if guards.cut_held_first:
+            check_enough(holders, document, "receipts over the cut")
+        return terms
+
+
+@dataclass(slots=True)
+class RosterBook:
+    """The state of this node, which knows the log up to `applied`."""
+
+    state: RosterState
+    verify: Verifier
+    guards: RosterSafeguards = ALL
+    applied: Index = NO_INDEX
+
+    def chosen(self, entry: LogEntry) -> None:
+        for data in entry.items:
+            item = read_change(data)
+            if item is None:
+                continue
+            try:
+                self.state = self.state.after(item, self.verify, self.guards)
+            except Refused:
+                continue  # void, on every node alike
+        self.applied = Index(entry.index)
+
+    def rebased(self, index: Index, state: RosterState) -> None:
+        """The state at the base of a log came in place of its entries."""
+        self.applied, self.state = index, state

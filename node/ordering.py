@@ -1,0 +1,324 @@
+"""The quorum log of a running node: what it is given, what it is told of, what it proposes.
+
+Of the ledger it knows what is committed and nothing else: an event may be ordered once the own
+disk holds it and what made it Read. The master proposes what is Read and not ordered, sorted by
+hlc: that is a linear extension, for an hlc lies above those of prev and parents.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from quipu.ledger import limits as ledger_limits
+from quipu.ledger.effects import Durable, PutBranch, StoreEvent
+from quipu.ledger.event import EventMeta
+from quipu.ledger.log.effects import (
+    BaseTaken,
+    EntryChosen,
+    ItemsNotOrdered,
+    ItemsOrdered,
+    LogEffects,
+    MasterChanged,
+)
+from quipu.ledger.log.inputs import (
+    ItemsProposed,
+    LogCompacted,
+    LogInput,
+    ModelGrew,
+    RosterChanged,
+)
+from quipu.ledger.log.machine import LogMachine
+from quipu.ledger.log.roles import Role
+from quipu.ledger.log.state import LogSettings, SavedLog
+from quipu.ledger.log.words import Index, Life, LogTicket
+from quipu.ledger.order.extension import JournalGate, references_of
+from quipu.ledger.order.items import EventReference, encode_item
+from quipu.ledger.order.journal import Applied, Journal, decode_record
+from quipu.ledger.signing import KeyPair, Verifier
+from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
+from quipu.node import limits
+from quipu.node.view import View
+from quipu.storage.store import Store
+
+ENTROPY_BYTES = 8
+LIFE_RANDOM_BITS = 20
+
+
+@dataclass(slots=True)
+class CommittedModel:
+    """The Model as the disk has it."""
+
+    store: Store
+    view: View
+    recent: dict[EventId, EventMeta] = field(default_factory=dict)
+
+    def read_meta(self, identity: EventId) -> EventMeta | None:
+        meta = self.recent.get(identity) or self.store.meta(identity)
+        return meta if meta is not None and self.view.is_read(meta) else None
+
+    def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
+        found: list[tuple[BranchKey, Seq, EventId]] = []
+        record = self.view.branches[branch]
+        while record.base_seq:
+            below = branch._replace(number=record.parent)
+            identity = self.store.id_at(Slot(*below.cord, record.base_seq, below.number))
+            if identity is not None:
+                found.append((below, record.base_seq, identity))
+            record = self.view.branches[below]
+        return found
+
+    def remember(self, meta: EventMeta) -> None:
+        self.recent[meta.id] = meta
+        if len(self.recent) > limits.METAS_RECENT_MAX:
+            del self.recent[next(iter(self.recent))]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingSettings:
+    cluster_id: bytes
+    key: KeyPair
+    serializers: tuple[NodeNo, ...]
+    verify: Verifier
+    entropy: Callable[[], int]
+
+
+@dataclass(slots=True)
+class Ordering:
+    """Invariant: between two turns machine, journal and view rest on the same commit."""
+
+    settings: OrderingSettings
+    model: CommittedModel
+    machine: LogMachine
+    journal: Journal
+    gate: JournalGate
+    own_no: NodeNo
+    is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
+    _behind: dict[BranchKey, None] = field(default_factory=dict)  # Read, and not all ordered
+    _proposed: dict[BranchKey, Seq] = field(default_factory=dict)
+    _tickets: dict[LogTicket, None] = field(default_factory=dict)  # of references, on their way
+    _chosen: Index = Index(0)
+    _last_ticket: int = 0
+    _inputs: list[LogInput] = field(default_factory=list)
+    _since_ms: int | None = None  # something can be proposed
+    _proposed_ms: int = 0
+    _mark: tuple[Index, bytes] = (Index(0), b"")  # what the next compaction will leave as its base
+    _bytes_since: int = 0  # of items that were applied above the newest mark
+
+    @classmethod
+    def of(cls, settings: OrderingSettings, store: Store, view: View, now: Now) -> "Ordering":
+        model = CommittedModel(store, view)
+        journal = Journal(model)
+        gate = JournalGate(journal)
+        own_no = view.epochs.node_numbers.get(settings.key.node_id, NOT_A_MEMBER)
+        log_settings = LogSettings(
+            settings.cluster_id,
+            own_no,
+            settings.key,
+            settings.serializers,
+            gate,
+            settings.entropy().to_bytes(ENTROPY_BYTES, "big"),
+            settings.verify,
+            check_state=decode_record,
+        )
+        saved = _with_life(store.saved_log(), settings.entropy(), now)
+        machine = LogMachine(log_settings, saved, {}, now)
+        ordering = cls(settings, model, machine, journal, gate, own_no)
+        ordering._last_ticket = settings.entropy() >> 1  # no answer to the start before counts
+        ordering._resume()
+        return ordering
+
+    def _resume(self) -> None:
+        state, view = self.machine.state, self.model.view
+        base, self._chosen = state.log.base.index, state.chosen
+        self.journal.take_base(Index(base), state.base_state)
+        for held in state.log.above(base)[: state.chosen - base]:
+            self.journal.choose(held.entry)
+        found = list(self.journal.advance())
+        self._behind = {key: None for key in view.branches if self._first_of(key) is not None}
+        self.roster_changed()
+        self._applied(found)
+
+    def roster_changed(self) -> None:
+        epochs, voters = self.model.view.epochs, self.machine.state.log.voters.all
+        keys = tuple(sorted(epochs.node_ids.items()))
+        listeners = tuple(sorted({*epochs.newest.members, *voters}))
+        self._inputs.append(RosterChanged(epochs.newest.number, keys, listeners))
+
+    # --- before a turn --------------------------------------------------------------------------
+    def next_deadline(self, now: Now) -> int | None:
+        due = self.machine.next_deadline()
+        if self._inputs:
+            return now.monotonic_ms
+        wanted = self._due_ms(now)
+        return wanted if due is None else due if wanted is None else min(due, wanted)
+
+    def _due_ms(self, now: Now) -> int | None:
+        """When references want a turn of their own; any turn before takes them along."""
+        if self._since_ms is None or not self._may_propose():
+            return None
+        if self.is_awaited():
+            return now.monotonic_ms
+        waited_ms = self._since_ms + limits.ORDER_WAIT_MS
+        return max(waited_ms, self._proposed_ms + limits.ORDER_PACE_MS)
+
+    def _may_propose(self) -> bool:
+        is_master = self.machine.state.role is Role.MASTER
+        return is_master and len(self._tickets) < limits.ORDER_PROPOSALS_MAX
+
+    def step(self, inputs: list[LogInput], now: Now) -> LogEffects:
+        inputs = [*self._inputs, *inputs]
+        self._inputs.clear()
+        self._propose(inputs, now)
+        due_ms = self.machine.next_deadline()
+        if not inputs and (due_ms is None or due_ms > now.monotonic_ms):
+            return LogEffects()
+        return self.machine.step(inputs, now)
+
+    def next_ticket(self) -> LogTicket:
+        self._last_ticket += 1
+        return LogTicket(self._last_ticket)
+
+    # --- references -----------------------------------------------------------------------------
+    def _propose(self, inputs: list[LogInput], now: Now) -> None:
+        if self._since_ms is None or not self._may_propose():
+            return
+        is_early = now.monotonic_ms < self._proposed_ms + limits.ORDER_PACE_MS
+        if is_early and not self.is_awaited():
+            return
+        metas = self._next_events()
+        self._since_ms = None
+        if not metas:
+            return
+        self._proposed_ms = now.monotonic_ms
+        for meta in metas:
+            self._proposed[meta.branch] = meta.seq
+        ticket = self.next_ticket()
+        self._tickets[ticket] = None
+        inputs.append(ItemsProposed(ticket, tuple(map(_reference, metas))))
+        if len(metas) == limits.ORDER_REFERENCES_MAX:
+            self._since_ms = now.monotonic_ms  # there is more
+
+    def _next_events(self) -> list[EventMeta]:
+        """By hlc. Where a branch has more than was looked at, nothing above the last one seen of it
+        is taken: it could come before."""
+        count_max = limits.ORDER_REFERENCES_MAX
+        found: list[EventMeta] = []
+        horizon: int | None = None
+        for key in self._behind:
+            first = self._first_of(key)
+            if first is None:
+                continue
+            last = self.model.view.branches[key].read_seq
+            metas = self.model.store.metas_from(Slot(*key.cord, first, key.number), last, count_max)
+            found += metas
+            if metas and metas[-1].seq < last:
+                horizon = min(horizon or metas[-1].hlc, metas[-1].hlc)
+        found.sort(key=lambda meta: (meta.hlc, meta.id))
+        return [meta for meta in found if horizon is None or meta.hlc <= horizon][:count_max]
+
+    def _first_of(self, key: BranchKey) -> Seq | None:
+        """The first of a branch that is Read and neither ordered nor proposed."""
+        return self._first_unordered(key, self._proposed.get(key, 0))
+
+    def _first_unordered(self, key: BranchKey, above: int = 0) -> Seq | None:
+        record = self.model.view.branches[key]
+        ordered = max(self.journal.ordered_seq(key), above, record.base_seq)
+        return Seq(ordered + 1) if record.read_seq > ordered else None
+
+    def _propose_anew(self) -> None:
+        """From what the log holds: that alone can still come to be chosen."""
+        self._tickets.clear()
+        self._proposed.clear()
+        log, applied = self.machine.state.log, self.journal.applied
+        for held in log.above(max(applied, log.base.index)):
+            for reference in references_of(held.entry.items):
+                meta = self.model.read_meta(EventId(reference.id))
+                if meta is not None:
+                    self._proposed[meta.branch] = meta.seq
+        self._since_ms = 0
+
+    # --- after a turn ---------------------------------------------------------------------------
+    def committed(self, durable: Sequence[Durable], effects: LogEffects, now: Now) -> list[Applied]:
+        """The view has been told before."""
+        grew = False
+        for effect in durable:
+            match effect:
+                case StoreEvent(meta=meta):
+                    self.model.remember(meta)
+                case PutBranch(record=record) if self._first_of(record.key) is not None:
+                    self._behind[record.key] = None
+                    grew = True
+        for notice in effects.spoken:
+            self._hear(notice)
+        if grew:
+            self._since_ms = now.monotonic_ms if self._since_ms is None else self._since_ms
+            if self.machine.waits_for_model:
+                self._inputs.append(ModelGrew())
+        found = list(self.journal.advance())
+        if found:
+            self._applied(found)
+        return found
+
+    def _hear(self, notice: object) -> None:
+        match notice:
+            case EntryChosen(entry):
+                self.journal.choose(entry)
+                self._chosen = Index(entry.index)
+            case BaseTaken(index, state):
+                self._chosen = index
+                self.journal.take_base(index, state)
+            case ItemsOrdered(ticket):
+                self._tickets.pop(ticket, None)
+            case ItemsNotOrdered(ticket) if ticket in self._tickets:
+                self._propose_anew()
+            case MasterChanged(master=master) if master == self.own_no:
+                self._propose_anew()
+
+    def _applied(self, found: list[Applied]) -> None:
+        self._bytes_since += sum(sum(map(len, one.entry.items)) for one in found)
+        self.gate.applied = self.journal.applied
+        for key in [key for key in self._behind if self._is_ordered_whole(key)]:
+            del self._behind[key]
+        self._compact()
+
+    def _is_ordered_whole(self, key: BranchKey) -> bool:
+        return self.journal.ordered_seq(key) >= self.model.view.branches[key].read_seq
+
+    # --- what readers ask -----------------------------------------------------------------------
+    @property
+    def chosen(self) -> Index:
+        """As far as it is committed."""
+        return self._chosen
+
+    def events_behind(self) -> int:
+        return sum(
+            self.model.view.branches[key].read_seq - first + 1
+            for key in self._behind
+            if (first := self._first_unordered(key)) is not None
+        )
+
+    # --- the base -------------------------------------------------------------------------------
+    def _compact(self) -> None:
+        """Two marks, so that a node which is a little behind finds entries and not a base."""
+        log, applied = self.machine.state.log, self.journal.applied
+        mark = max(self._mark[0], log.base.index)
+        is_long = applied - mark >= limits.LOG_KEPT_ENTRIES
+        if not is_long and self._bytes_since < limits.LOG_KEPT_BYTES:
+            return
+        if self._mark[0] > log.base.index:
+            self._inputs.append(LogCompacted(*self._mark))
+        state = self.journal.record()
+        if len(state) <= ledger_limits.LOG_STATE_BYTES_MAX:
+            self._mark, self._bytes_since = (applied, state), 0
+
+
+def _reference(meta: EventMeta) -> bytes:
+    slot = meta.slot
+    return encode_item(EventReference(slot.author_no, slot.journal, slot.seq, meta.id))
+
+
+def _with_life(saved: SavedLog, random: int, now: Now) -> SavedLog:
+    """A disk that was replaced or set back is another one than all before."""
+    if saved.recovering:
+        low = random & ((1 << LIFE_RANDOM_BITS) - 1)
+        saved.life = Life(now.wall_ms << LIFE_RANDOM_BITS | low)
+    return saved

@@ -1,0 +1,205 @@
+"""What `Order` promises, on the machine and the inbox of the node."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from quipu.ledger.log.effects import LogSpoken
+from quipu.ledger.log.inputs import RecoveryForced
+from quipu.ledger.log.roles import Role
+from quipu.ledger.log.words import LogTicket
+from quipu.ledger.order.items import Lock, LockAndPublish, Publish, Release, SequenceItem
+from quipu.ledger.order.journal import Applied
+from quipu.ledger.order.sequences import Granted, Outcome, Published, SequenceRefusal
+from quipu.ledger.words import EventId, NodeNo
+from quipu.node import limits
+from quipu.node.inbox import Inbox
+from quipu.node.machine import Machine
+from quipu.node.order_service import (
+    JournalGone,
+    LockGranted,
+    NumberPublished,
+    OrderedEntry,
+    OrderStatus,
+    OrderUnknown,
+    SequenceRefused,
+    SequenceState,
+)
+from quipu.node.sequencing import Proposals, no_quorum
+from quipu.node.service import Draining, EventOrdered, EventState, EventStatus, StoreIsFull
+from quipu.node.waiters import Waiters, answered
+
+
+@dataclass(slots=True)
+class RunningOrder:
+    machine: Machine
+    inbox: Inbox
+    status_of: Callable[[EventId], EventStatus | None]
+    wake: Callable[[], None]
+    is_live: Callable[[NodeNo], bool] = lambda number: True
+    _proposals: Proposals = field(init=False)
+    _waiters: Waiters = field(default_factory=lambda: Waiters("events to be ordered"))
+
+    def __post_init__(self) -> None:
+        self._proposals = Proposals(self.inbox.push_log, self._next_ticket)
+
+    def _next_ticket(self) -> LogTicket:
+        return self.machine.ordering.next_ticket()
+
+    def is_awaited(self) -> bool:
+        return bool(self._waiters)
+
+    def when_ordered(self, event_id: EventId) -> asyncio.Future[bool]:
+        status = self.status_of(event_id)
+        is_void = status is not None and status.state is EventState.VOID
+        is_ordered = status is not None and status.ordered
+        if is_ordered or is_void or self.inbox.is_draining:
+            return answered(is_ordered)
+        answer = self._waiters.wait(event_id)
+        self.inbox.press()
+        self.wake()
+        return answer
+
+    def hear(self, spoken: Sequence[LogSpoken], applied: Sequence[Applied]) -> list[EventOrdered]:
+        """What is to be told of it."""
+        self._proposals.hear(spoken, applied, self.machine.ordering.journal.applied)
+        news = [
+            EventOrdered(meta.id, one.entry.index, number)
+            for one in applied
+            for number, meta in one.events
+        ]
+        if self._waiters:
+            for item in news:
+                self._waiters.answer(item.event_id, True)
+        return news
+
+    def core_rebuilt(self) -> None:
+        """The log was built anew from the disk: it does not know what was proposed before."""
+        self._proposals.fail_all(OrderUnknown("the node had to begin anew from its disk"))
+
+    def end_waiting(self) -> None:
+        self._waiters.end()
+        self._proposals.fail_all(OrderUnknown("the node is stopping"))
+
+    # --- the journal ----------------------------------------------------------------------------
+    def status(self) -> OrderStatus:
+        ordering = self.machine.ordering
+        state, journal = ordering.machine.state, ordering.journal
+        voters, digest = state.log.voters, state.log.digest_at(ordering.chosen)
+        assert digest is not None
+        return OrderStatus(
+            state.role.value,
+            state.promised,
+            state.master,
+            voters.old,
+            voters.new,
+            state.log.base.index,
+            journal.applied,
+            ordering.chosen,
+            state.log.last_index,
+            digest,
+            journal.events,
+            ordering.events_behind(),
+        )
+
+    def entries(self, after: int, limit: int) -> list[OrderedEntry]:
+        ordering = self.machine.ordering
+        log = ordering.machine.state.log
+        if after < log.base.index:
+            raise JournalGone(log.base.index + 1)
+        upto = min(ordering.journal.applied, after + limit)
+        held = [log.at(index) for index in range(after + 1, upto + 1)]
+        return [
+            OrderedEntry(e.index, e.regime, NodeNo(e.master_no), e.final, digest, e.items)
+            for e, _, digest in held
+        ]
+
+    # --- sequences ------------------------------------------------------------------------------
+    def sequence(self, name: str) -> SequenceState | None:
+        found = self.machine.ordering.journal.sequences.known(name)
+        if found is None:
+            return None
+        holder = found.holder if found.is_locked else None
+        return SequenceState(name, found.number, found.running, found.token, holder, found.last)
+
+    async def linear(self) -> None:
+        self._check()
+        await self._proposals.read_index()
+
+    async def lock(self, name: str, count: int) -> LockGranted:
+        return await self._lock(name, count, self._gone(name))
+
+    async def _lock(self, name: str, count: int, over: int) -> LockGranted:
+        _, outcome = await self._ask(Lock(name, self.own_no, count, over))
+        assert isinstance(outcome, Granted)
+        return LockGranted(outcome.token, outcome.first, outcome.last)
+
+    def _gone(self, name: str) -> int:
+        """The token of a lock whose holder is out of the live view; 0: there is none."""
+        found = self.machine.ordering.journal.sequences.of(name)
+        is_gone = found.is_locked and found.holder != self.own_no
+        return found.token if is_gone and not self.is_live(found.holder) else 0
+
+    async def publish(
+        self, name: str, digest: bytes, token: int | None = None, number: int = 0
+    ) -> NumberPublished:
+        over = self._gone(name)
+        if token is None and over:
+            grant = await self._lock(name, 1, over)
+            token, number = grant.token, grant.first
+        if token is not None:
+            return await self._published(Publish(name, self.own_no, token, number, digest))
+        item = LockAndPublish(name, self.own_no, digest)
+        for _ in range(limits.PUBLISH_TRIES_MAX):
+            try:
+                return await self._published(item)
+            except SequenceRefused as refused:
+                is_held = self.machine.ordering.journal.sequences.of(name).is_locked
+                if refused.why is not SequenceRefusal.LOCKED or is_held:
+                    raise
+                # Another one took the one number that an entry gives out: the next is free.
+        raise SequenceRefused(SequenceRefusal.LOCKED, name)
+
+    async def _published(self, item: Publish | LockAndPublish) -> NumberPublished:
+        log_index, outcome = await self._ask(item)
+        assert isinstance(outcome, Published)
+        return NumberPublished(outcome.number, outcome.running, log_index)
+
+    async def release(self, name: str, token: int) -> None:
+        await self._ask(Release(name, self.own_no, token))
+
+    @property
+    def own_no(self) -> NodeNo:
+        return self.machine.ordering.own_no
+
+    async def _ask(self, item: SequenceItem) -> tuple[int, Outcome]:
+        self._check()
+        (log_index, _), outcome = await self._proposals.propose(item)
+        if isinstance(outcome, SequenceRefusal):
+            raise SequenceRefused(outcome, item.name)
+        return log_index, outcome
+
+    def _check(self) -> None:
+        if self.inbox.is_draining:
+            raise Draining("the node is stopping")
+        if self.inbox.is_full:
+            raise StoreIsFull("no room on the disk")
+        state = self.machine.ordering.machine.state
+        if state.master is None:
+            raise no_quorum("this node knows of no master that a majority follows")
+
+    def gauges(self) -> dict[str, float]:
+        status = self.status()
+        return {
+            "log_regime": status.regime,
+            "log_is_master": int(status.role == Role.MASTER),
+            "log_is_recovering": int(status.role == Role.RECOVERING),
+            "log_chosen": status.chosen,
+            "log_applied": status.applied,
+            "log_entries_held": status.last - status.base,
+            "events_ordered": status.events,
+            "events_not_ordered": status.events_behind,
+        }
+
+    def force_recovery(self) -> None:
+        self.inbox.push_log(RecoveryForced())

@@ -1,0 +1,82 @@
+"""An order that does what a test tells it, for tests of what HTTP makes of it."""
+
+import asyncio
+
+from quipu.ledger.words import EventId, NodeNo
+from quipu.node.order_service import (
+    JournalGone,
+    LockGranted,
+    NumberPublished,
+    OrderedEntry,
+    OrderStatus,
+    SequenceState,
+)
+
+
+class OneOrder:
+    """Of a lone node: nothing is ordered until `order` says so."""
+
+    def __init__(self) -> None:
+        self.ordered: set[EventId] = set()
+        self.log: list[OrderedEntry] = []
+        self.base = 0
+        self.recovering = False
+        self.fault: Exception | None = None  # raised by what asks the log
+        self.sequences: dict[str, SequenceState] = {}
+        self.published: list[tuple[str, bytes, int | None, int]] = []
+        self._waiting: dict[EventId, list[asyncio.Future[bool]]] = {}
+
+    def order(self, event_id: EventId) -> None:
+        self.ordered.add(event_id)
+        for waiting in self._waiting.pop(event_id, ()):
+            if not waiting.done():
+                waiting.set_result(True)
+
+    def when_ordered(self, event_id: EventId) -> asyncio.Future[bool]:
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if event_id in self.ordered:
+            answer.set_result(True)
+        else:
+            self._waiting.setdefault(event_id, []).append(answer)
+        return answer
+
+    def status(self) -> OrderStatus:
+        role = "recovering" if self.recovering else "master"
+        last, me = self.base + len(self.log), NodeNo(1)
+        digest = self.log[-1].digest if self.log else bytes(32)
+        return OrderStatus(
+            role, 1, me, (me,), None, self.base, last, last, last, digest, len(self.ordered), 0
+        )
+
+    def entries(self, after: int, limit: int) -> list[OrderedEntry]:
+        if after < self.base:
+            raise JournalGone(self.base + 1)
+        return self.log[after - self.base :][:limit]
+
+    # --- sequences ------------------------------------------------------------------------------
+    def sequence(self, name: str) -> SequenceState | None:
+        return self.sequences.get(name)
+
+    async def linear(self) -> None:
+        self._fail()
+
+    async def lock(self, name: str, count: int) -> LockGranted:
+        self._fail()
+        return LockGranted(7, 1, count)
+
+    async def publish(
+        self, name: str, digest: bytes, token: int | None = None, number: int = 0
+    ) -> NumberPublished:
+        self._fail()
+        self.published.append((name, digest, token, number))
+        return NumberPublished(number or len(self.published), digest, 7)
+
+    async def release(self, name: str, token: int) -> None:
+        self._fail()
+
+    def _fail(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+
+    def force_recovery(self) -> None:
+        self.recovering = False

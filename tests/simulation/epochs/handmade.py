@@ -1,0 +1,164 @@
+"""Worlds made by hand, for troubles that chance seldom makes.
+
+Each runs to its end where all safeguards are on, and shows a violation where its own is out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quipu.ledger.messages import Answer, EventMessage, decode_message
+from quipu.ledger.order.changes import Open, read_change
+from quipu.ledger.order.registrar import Candidate, ProposeItem, RosterOrder
+from quipu.ledger.order.safeguards import ALL, RosterSafeguards
+from quipu.ledger.words import NodeId
+from tests.simulation.calm import START_MS, until, write
+from tests.simulation.epochs.liars import CutLiar
+from tests.simulation.epochs.node import EpochNode
+from tests.simulation.epochs.world import LOG_HEAD, EpochWorld
+from tests.simulation.node import SimNode
+
+ELECTION_MS = 8_000
+OPEN_MS = 12_000
+STALE_MS = 62_000
+LYING_MS = 8_000
+FETCH_MS = 7_000
+
+
+def started(
+    guards: RosterSafeguards, kinds: Sequence[type[EpochNode]], seed: str = "by hand"
+) -> EpochWorld:
+    world = EpochWorld(seed, len(kinds), "majority", guards)
+    world.add_founders(list(kinds))
+    for node in world.nodes:
+        node.start()
+    world.run_ms(START_MS)
+    until(world, lambda: world.master() is not None, ELECTION_MS)
+    return world
+
+
+def make_master(world: EpochWorld, wanted: EpochNode) -> None:
+    """Others that are elected lose their power, until it is this one."""
+    while world.master() is not wanted:
+        master = world.master()
+        if master is not None:
+            master.crash()
+            world.run_ms(2_500)
+            master.start()
+        world.run_ms(500)
+    until(world, lambda: wanted.circumstances().is_master, ELECTION_MS)
+
+
+def wish(world: EpochWorld, members: Sequence[EpochNode]) -> str | None:
+    master = world.master()
+    assert master is not None
+    candidates = [Candidate(NodeId(n.key.node_id), n.name, ()) for n in members]
+    return master.registrar.wish(candidates, "majority", master.circumstances())
+
+
+# --- a master that lies -------------------------------------------------------------------------
+def a_master_lies_about_the_cut(guards: RosterSafeguards = ALL) -> EpochWorld:
+    """It leaves a row out of the cut; nobody accepts that entry while it is master."""
+    world = started(guards, [EpochNode, EpochNode, CutLiar])
+    liar = world.members()[2]
+    for node in world.nodes:
+        write(world, node, 3)
+    make_master(world, liar)
+    assert wish(world, world.members()) is None
+    world.run_ms(LYING_MS)
+    return world
+
+
+# --- a row that does not resolve ----------------------------------------------------------------
+def a_seal_names_what_the_master_lacks(guards: RosterSafeguards = ALL) -> EpochWorld:
+    """n3's event is Read at n2 and n3; n3 dies, and the way from n2 to n1 loses events alone. n1
+    restarts after it has written OPEN: n2 takes from a later regime what it did not accept."""
+    world = started(guards, [EpochNode] * 3, "lacking")
+    n1, n2, n3 = world.members()
+    make_master(world, n1)
+    world.drops = lambda sender, receiver, data: (
+        receiver == n1.key.node_id and sender is not n1 and _carries_events(data)
+    )
+    made = world.workload.submit(n3, 1)
+    until(world, lambda: made.stored in n2.shadow.read, 3_000)
+    assert made.stored not in n1.shadow.held
+    n3.crash()
+    world.dead[n3.index] = None
+    world.run_ms(500)
+    make_master(world, n1)
+    assert wish(world, [n1, n2]) is None
+    world.run_ms(FETCH_MS)
+    n1.crash()
+    n1.start()
+    world.run_ms(FETCH_MS)
+    world.drops = lambda sender, receiver, data: False
+    until(world, lambda: world.record.newest.number == 2, OPEN_MS)
+    assert made.stored in world.record.newest.cut
+    return world
+
+
+def _carries_events(data: bytes) -> bool:
+    if data.startswith(LOG_HEAD):
+        return False
+    message = decode_message(data)
+    return isinstance(message, EventMessage) or (
+        isinstance(message, Answer) and bool(message.events)
+    )
+
+
+# --- an OPEN that comes late --------------------------------------------------------------------
+class LateOpener(EpochNode):
+    """Its OPENs lie somewhere on their way, until they are let go."""
+
+    held: list[ProposeItem]
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self.held, self.holds_back = [], True
+
+    def _carry_out(self, order: RosterOrder) -> None:
+        item = read_change(order.item) if isinstance(order, ProposeItem) else None
+        if self.holds_back and isinstance(order, ProposeItem) and isinstance(item, Open):
+            self.held.append(order)
+            return
+        super()._carry_out(order)
+
+    def let_go(self) -> None:
+        self.holds_back = False
+        for order in self.held:
+            super()._carry_out(order)
+
+
+def an_open_of_an_older_attempt(guards: RosterSafeguards = ALL) -> EpochWorld:
+    """A CLOSE without three of its members is replaced by one with all of them; then its OPEN
+    comes after all."""
+    world = started(guards, [LateOpener] * 3, "late")
+    nodes = world.members()
+    for node in nodes:
+        write(world, node, 2)
+    assert wish(world, nodes[:2]) is None
+    until(world, lambda: any(_held(node) for node in nodes), OPEN_MS)
+    world.run_ms(STALE_MS)
+    assert wish(world, nodes) is None
+    until(world, lambda: all(_attempt(node) == 2 for node in nodes), OPEN_MS)
+    for node in nodes:
+        if isinstance(node, LateOpener):
+            node.let_go()
+    until(world, lambda: world.record.newest.number == 2, OPEN_MS)
+    return world
+
+
+def _held(node: SimNode) -> bool:
+    return isinstance(node, LateOpener) and bool(node.held)
+
+
+def _attempt(node: EpochNode) -> int:
+    pending = node.book.state.pending
+    return 0 if pending is None else pending.document.attempt
+
+
+WORLDS: dict[str, Callable[[RosterSafeguards], EpochWorld]] = {
+    "a_master_lies_about_the_cut": a_master_lies_about_the_cut,
+    "a_seal_names_what_the_master_lacks": a_seal_names_what_the_master_lacks,
+    "an_open_of_an_older_attempt": an_open_of_an_older_attempt,
+}
