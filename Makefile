@@ -31,7 +31,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	reference figures clean
+	bench-spark reference figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,7 +60,7 @@ system: ## install what the whole suite needs beside Python (as root, Debian or 
 
 test: install lint types layers ## the whole suite: what CI runs
 	@scripts/system-packages
-	@$(PYTEST) --dist worksteal tests
+	@$(PYTEST) --dist loadgroup tests
 
 check: install ## all that is fast, side by side: before each commit
 	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target \
@@ -113,6 +113,9 @@ bench-abuse: install ## BENCH='--help': a node under twice its peak, and beside 
 
 bench-cluster: install ## BENCH='--help': three nodes beside a bare loop of three processes
 	@$(BIN)/python -m bench.cluster $(BENCH)
+
+bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and rustworkx
+	@$(BIN)/python -m bench.spark $(BENCH)
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference

@@ -58,36 +58,39 @@ ENTRIES, ENTRY_BYTES = 256, 256
 TURNS = 100
 
 
-def unsigned_events(count: int) -> Iterator[tuple[StoreEvent, ...]]:
-    """Rounds of one event of one entry by each author, each on the newest of another."""
-    body = encode([encode_entry(data_entry(b"x" * 64))])
-    root = merkle.root_of([merkle.leaf_hash(encode_entry(data_entry(b"x" * 64)))])
-    heads = [EventId(CLUSTER_ID)] * AUTHORS
+def unsigned_events(
+    count: int, cluster_id: bytes = CLUSTER_ID, entries: int = 1
+) -> Iterator[tuple[StoreEvent, ...]]:
+    """Rounds of one event of so many entries by each author, each on the newest of another."""
+    made_entries = [encode_entry(data_entry(b"x" * 64))] * entries
+    body, leaves = encode(made_entries), merkle.leaf_hashes(made_entries)
+    root = merkle.root_of(leaves)
+    heads = [EventId(cluster_id)] * AUTHORS
     for number in range(0, count, AUTHORS):
         made = []
         for author in range(min(AUTHORS, count - number)):
             seq, parent = number // AUTHORS + 1, heads[author - 1]
             header = Header(
-                1, CLUSTER_ID, bytes([author]) * 32, GENESIS_EPOCH, 1, seq, heads[author],
-                [parent] if parent != CLUSTER_ID else [], (START_MS << 16) + number + author,
-                number + author + 1, 0, 1, len(body), root,
+                1, cluster_id, bytes([author]) * 32, GENESIS_EPOCH, 1, seq, heads[author],
+                [parent] if parent != cluster_id else [], (START_MS << 16) + number + author,
+                number + author + 1, 0, entries, len(body), root,
             )  # fmt: skip
             header_bytes = encode(header)
             identity = event_id(header_bytes)
-            event = SignedEvent(identity, header, header_bytes, NOT_SIGNED, body)
+            event = SignedEvent(identity, header, header_bytes, NOT_SIGNED, body, leaves)
             made.append(StoreEvent(event, meta_of(event, NodeNo(author + 1), 0)))
             heads[author] = identity
         yield tuple(made)
 
 
-def fill(path: Path, count: int) -> float:
+def fill(path: Path, count: int, owner: Owner = OWNER, entries: int = 1) -> float:
     """Makes the store; answers the seconds it took."""
     began = time.monotonic()
-    store = open_store(path, OWNER)
+    store = open_store(path, owner)
     batch: list[Durable] = []
     ids: list[EventId] = []
     newest: tuple[StoreEvent, ...] = ()
-    for newest in unsigned_events(count):
+    for newest in unsigned_events(count, owner.cluster_id, entries):
         batch.extend(newest)
         ids.extend(effect.event.id for effect in newest)
         if len(ids) >= EVENTS_PER_COMMIT:

@@ -1,6 +1,7 @@
 """The pipeline as a plain job: `spark-submit quipu/spark_analytics/__main__.py DUMP --out DIR`."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,17 +10,19 @@ from quipu.spark_analytics import limits
 from quipu.spark_analytics.requirements import Missing, check_pyspark
 
 FAILED = 1
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
+        dumps = [local_folder(dump) for dump in options.dumps]
         check_pyspark()
         from quipu.spark_analytics.pipeline import Analysis, Order
         from quipu.spark_analytics.session import SparkWish
 
         wish = SparkWish(options.master, options.engine, options.jar, options.memory)
-        order = Order(options.dumps, options.out, wish, options.settle_s)
+        order = Order(dumps, options.out, wish, options.settle_s, options.event)
         made = Analysis(order, lambda what: print(what, "…", file=sys.stderr, flush=True)).run()
     except Missing as missing:
         print(f"{missing.what}\n  {missing.next_step}", file=sys.stderr)
@@ -34,15 +37,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return made.exit_code
 
 
+def local_folder(dump: str) -> Path:
+    """Raises `Missing` for a path of another file system: the driver hashes every file itself."""
+    address = ADDRESS.fullmatch(dump)
+    if address is None:
+        return Path(dump)
+    if address[1].lower() == "file":
+        return Path("/") / address[2]
+    raise Missing(
+        f"{dump}: dumps are read by the operating system, which knows no {address[1]}:",
+        "Mount it where driver and workers see it, or copy the dump there.",
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quipu analyse", description="compare dumps")
-    parser.add_argument("dumps", nargs="+", type=Path, metavar="DUMP")
+    parser.add_argument("dumps", nargs="+", metavar="DUMP")
     parser.add_argument("--out", type=Path, required=True, help="where the report goes")
     parser.add_argument("--master", help="a Spark master; without it spark-submit's, else local[*]")
     parser.add_argument("--engine", choices=("graphframes", "dataframe"), default="graphframes")
     parser.add_argument("--jar", type=Path, help="a jar with GraphFrames")
     parser.add_argument("--memory", help="of the driver, as 3g")
     parser.add_argument("--settle-s", type=float, default=limits.SETTLE_S)
+    parser.add_argument("--event", default="", help="also tell how this one spread: an id in hex")
     return parser
 
 

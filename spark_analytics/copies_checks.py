@@ -6,7 +6,7 @@ from itertools import pairwise
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from quipu.dumps.buckets import DIGEST_BYTES, differing
+from quipu.dumps.buckets import DIGEST_BYTES
 from quipu.dumps.limits import BUCKET_BITS, BUCKETS
 from quipu.dumps.manifest import BUCKETS_TABLE
 from quipu.spark_analytics.findings import found, hex_of, slot_text
@@ -17,29 +17,30 @@ BUCKET = f"shiftright(cast(conv(hex(substring(id, 1, 2)), 16, 10) as int), {16 -
 
 
 def checks(ledger: Ledger, settle_s: float) -> Iterator[DataFrame]:
-    yield buckets(ledger)
+    made = ledger.keep(made_digests(ledger))
+    yield buckets(ledger, made)
     yield other_bytes(ledger)
     yield from against_receipts(ledger)
     yield unproven(ledger)
     if len(ledger.copies) > 1:
         final = ledger.keep(settled(ledger, settle_s))
-        yield missing(ledger, final)
+        yield missing(ledger, final, unlike(ledger, made))
         yield stuck(ledger, final)
         yield from shrunk(ledger)
 
 
-def buckets(ledger: Ledger) -> DataFrame:
-    """Each dump's digests made again from its Read events, so that they may be believed."""
-    made = (
+def made_digests(ledger: Ledger) -> DataFrame:
+    """copy, bucket, made: of the Read events that are there; a bucket without any is left out."""
+    ids = F.sort_array(F.collect_set(F.hex("id")))
+    return (
         ledger.slim.where("state = 'read'")
         .groupBy("copy", F.expr(BUCKET).alias("bucket"))
-        .agg(F.sort_array(F.collect_set("id")).alias("ids"))
-        .select(
-            "copy",
-            "bucket",
-            F.expr("unhex(sha2(aggregate(ids, X'', (a, b) -> concat(a, b)), 256))").alias("made"),
-        )
+        .agg(F.unhex(F.sha2(F.unhex(F.array_join(ids, "")), 256)).alias("made"))
     )
+
+
+def buckets(ledger: Ledger, made: DataFrame) -> DataFrame:
+    """Each dump's digests are those made from its Read events."""
     empty = F.unhex(F.sha2(F.lit(b""), 256))
     said = ledger.spark.createDataFrame(
         [(copy.name, digest) for copy in ledger.copies for digest in [digests_of(copy)] if digest],
@@ -60,12 +61,14 @@ def digests_of(copy: Copy) -> bytes | None:
     return None
 
 
-def alike(ledger: Ledger) -> list[int] | None:
-    """The buckets in which the Read events of the copies differ; None: digests are missing."""
-    digests = [digests_of(copy) for copy in ledger.copies]
-    if any(digest is None for digest in digests):
-        return None
-    return differing([digest for digest in digests if digest is not None])
+def unlike(ledger: Ledger, made: DataFrame) -> list[int]:
+    """The buckets whose Read events are not the same in all copies, by what they hold, not by what
+    they say."""
+    kinds = made.groupBy("bucket").agg(
+        F.count("*").alias("copies"), F.countDistinct("made").alias("kinds")
+    )
+    differing = kinds.where((F.col("copies") < len(ledger.copies)) | (F.col("kinds") > 1))
+    return sorted(row.bucket for row in differing.collect())
 
 
 def other_bytes(ledger: Ledger) -> DataFrame:
@@ -77,22 +80,21 @@ def other_bytes(ledger: Ledger) -> DataFrame:
     )
 
 
-def missing(ledger: Ledger, final: DataFrame) -> DataFrame:
-    """Where all digests agree, no Read event is missing and the join finds nothing; where they do
-    not, only the buckets that differ are looked at."""
-    different = alike(ledger)
-    slim = ledger.slim
-    if different is not None and different:
-        slim = slim.where(F.expr(BUCKET).isin(different))
-    elif different is not None:
-        slim = slim.where("state = 'unread'")
-    due = slim.join(final, CORD).where("seq <= settled_seq")
-    holders = due.groupBy("id", *CORD, "seq").agg(F.collect_set("copy").alias("holders"))
-    every = F.array(*[F.lit(copy.name) for copy in ledger.copies])
-    lacking = holders.select(
-        "id", *CORD, "seq", F.explode(F.array_except(every, "holders")).alias("copy")
+def missing(ledger: Ledger, final: DataFrame, different: list[int]) -> DataFrame:
+    """In a bucket where all copies are alike no Read event is missing: what is looked at are the
+    other buckets, and all that is Unread."""
+    is_open = F.expr(BUCKET).isin(different) | (F.col("state") == "unread")
+    rows = ledger.slim.where(is_open).join(final, CORD, "left")
+    holders = rows.groupBy("id").agg(
+        F.collect_set("copy").alias("holders"),
+        F.min(slot_text()).alias("slot"),
+        F.max(F.col("seq") <= F.col("settled_seq")).alias("is_due"),
     )
-    return found(lacking, "copies.missing", hex_of("id"), slot_text())
+    every = F.array(*[F.lit(copy.name) for copy in ledger.copies])
+    lacking = holders.where("is_due").select(
+        "id", "slot", F.explode(F.array_except(every, "holders")).alias("copy")
+    )
+    return found(lacking, "copies.missing", hex_of("id"), F.col("slot"))
 
 
 def stuck(ledger: Ledger, final: DataFrame) -> DataFrame:

@@ -28,3 +28,10 @@ class Engine(Protocol):
 
     def ranks(self, ties: DataFrame) -> DataFrame:
         """author_no, rank: PageRank over ties (above, below, times) between authors."""
+
+    def communities(self, authors: DataFrame, ties: DataFrame) -> DataFrame:
+        """author_no, community: which authors are held together by ties (above, below)."""
+
+    def spread(self, edges: DataFrame, start: int, levels: int) -> DataFrame:
+        """eid, hops: what is above this event, and over how many of these edges (ceid, peid) at
+        least; itself with 0. No way is longer than `levels`."""

@@ -75,6 +75,26 @@ class DataFrameEngine:
         rows = sorted(ranks_of(pairs).items())
         return self._ledger.spark.createDataFrame(rows, "author_no int, rank double")
 
+    def communities(self, authors: DataFrame, ties: DataFrame) -> DataFrame:
+        """Some dozens of nodes: the driver joins them itself."""
+        labels = least_labels((row.above, row.below) for row in ties.collect())
+        rows = [
+            (row.author_no, labels.get(row.author_no, row.author_no)) for row in authors.collect()
+        ]
+        return self._ledger.spark.createDataFrame(rows, "author_no int, community int")
+
+    def spread(self, edges: DataFrame, start: int, levels: int) -> DataFrame:
+        """The edges are those of a few levels: the driver walks them itself."""
+        above: dict[int, list[int]] = {}
+        for row in edges.collect():
+            above.setdefault(row.peid, []).append(row.ceid)
+        hops = {start: 0}
+        newest = [start]
+        for level in range(1, levels + 1):
+            newest = sorted({c for p in newest for c in above.get(p, ())} - hops.keys())
+            hops.update(dict.fromkeys(newest, level))
+        return self._ledger.spark.createDataFrame(sorted(hops.items()), "eid long, hops int")
+
 
 def ranks_of(pairs: list[tuple[int, int, int]]) -> dict[int, float]:
     """As GraphX counts: every vertex begins with 1, and a share of 0.15 comes from nowhere."""

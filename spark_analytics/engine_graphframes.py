@@ -1,7 +1,7 @@
 """The engine on GraphFrames. What it answers is checked by joins before it is believed."""
 
 from graphframes import GraphFrame
-from graphframes.lib import AggregateMessages
+from graphframes.lib import AggregateMessages, Pregel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -45,11 +45,8 @@ class GraphFramesEngine:
             raise NotBelieved("connectedComponents named a vertex twice")
 
     def forks(self, events: DataFrame) -> DataFrame:
-        """Two children of one prev. Where a cord begins, the prev is a vertex of its own."""
-        below = F.when(
-            F.col("seq") == 1,
-            -2 - F.abs(F.xxhash64("author_no", "journal") % (2**62)),
-        ).otherwise(F.xxhash64("author_no", "journal", "prev"))
+        """Two children of one prev in one cord. That is a vertex below zero, where no eid is."""
+        below = F.xxhash64("author_no", "journal", "prev").bitwiseOR(F.lit(-(2**63)))
         pairs = events.select(F.col("eid").alias("src"), below.alias("dst"))
         named = pairs.select(F.col("src").alias("id")).unionByName(
             pairs.select(F.col("dst").alias("id"))
@@ -114,6 +111,57 @@ class GraphFramesEngine:
         counted = answer.agg(F.sum("children")).first()
         if counted is None or (counted[0] or 0) != pairs.count():
             raise NotBelieved("aggregateMessages lost an edge")
+        return answer
+
+    def communities(self, authors: DataFrame, ties: DataFrame) -> DataFrame:
+        """Held against the ties: both ends of each in one community."""
+        named = authors.select(F.col("author_no").cast("long").alias("id"))
+        pairs = ties.select(
+            F.col("above").cast("long").alias("src"), F.col("below").cast("long").alias("dst")
+        )
+        answer = GraphFrame(named, pairs).connectedComponents(algorithm="graphx")
+        answer = self._ledger.keep(
+            answer.select(
+                F.col("id").cast("int").alias("author_no"),
+                F.col("component").cast("int").alias("community"),
+            )
+        )
+        self.used["communities"] = answer.select("community").distinct().count()
+        src = answer.select(F.col("author_no").alias("above"), F.col("community").alias("c"))
+        dst = answer.select(F.col("author_no").alias("below"), F.col("community").alias("p"))
+        if not ties.join(src, "above").join(dst, "below").where("c != p").isEmpty():
+            raise NotBelieved("connectedComponents parted authors that are tied")
+        return answer
+
+    def spread(self, edges: DataFrame, start: int, levels: int) -> DataFrame:
+        """Each round tells the children of what was reached. Held against the edges: whatever was
+        reached has a parent that was reached one hop before."""
+        pairs = self._ledger.keep(
+            edges.select(F.col("ceid").alias("src"), F.col("peid").alias("dst"))
+        )
+        ends = pairs.select(F.col("src").alias("id")).unionByName(
+            pairs.select(F.col("dst").alias("id"))
+        )
+        first = ends.sparkSession.createDataFrame([(start,)], "id long")
+        told = (
+            GraphFrame(ends.unionByName(first).distinct(), pairs)
+            .pregel.setMaxIter(levels)
+            .withVertexColumn(
+                "hops",
+                F.when(F.col("id") == start, F.lit(0)),
+                F.coalesce(F.col("hops"), Pregel.msg()),
+            )
+            .sendMsgToSrc(Pregel.dst("hops") + 1)
+            .aggMsgs(F.min(Pregel.msg()))
+            .run()
+        )
+        reached = told.where("hops IS NOT NULL").select(F.col("id").alias("eid"), "hops")
+        answer = self._ledger.keep(reached)
+        self.used["pregel"] = answer.count()
+        before = answer.select(F.col("eid").alias("dst"), (F.col("hops") + 1).alias("hops"))
+        led = pairs.join(before, "dst").select(F.col("src").alias("eid"), "hops")
+        if not answer.where("hops > 0").join(led, ["eid", "hops"], "left_anti").isEmpty():
+            raise NotBelieved("pregel reached what nothing leads to")
         return answer
 
     def ranks(self, ties: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ _SEQ, _PREV = (list(FROM_HEADER).index(name) for name in ("seq", "prev"))
 
 def checks(ledger: Ledger) -> Iterator[DataFrame]:
     events = ledger.table("events")
-    yield _ids(events)
+    yield ids(events)
     yield from _columns(ledger, events)
     yield _signatures(events)
     yield _authors(ledger)
@@ -29,7 +29,7 @@ def checks(ledger: Ledger) -> Iterator[DataFrame]:
     yield from _receipts(ledger)
 
 
-def _ids(events: DataFrame) -> DataFrame:
+def ids(events: DataFrame) -> DataFrame:
     """Recomputed in the JVM."""
     made = F.unhex(F.sha2(F.concat(F.lit(EVENT_TAG), F.col("header")), 256))
     eid = F.shiftrightunsigned(F.conv(F.hex(F.substring("id", 1, 8)), 16, -10).cast("long"), 1)
@@ -101,20 +101,19 @@ def _root_of_leaves(leaves: list[bytes] | None) -> bytes:
 
 def _roots(ledger: Ledger, events: DataFrame) -> DataFrame:
     root = F.udf(_root_of_leaves, BinaryType())
-    leaves = F.transform(
-        F.sort_array(F.collect_list(F.struct("position", "leaf_hash"))), lambda e: e["leaf_hash"]
-    )
-    positions = (F.count("*") == F.max("position") + 1) & (F.min("position") == 0)
+    ordered = F.sort_array(F.collect_list(F.struct("position", "leaf_hash")))
     made = (
         ledger.table("entries")
         .groupBy("copy", F.col("event").alias("id"))
-        .agg(leaves.alias("leaves"), F.count("*").alias("entries"), positions.alias("gapless"))
+        .agg(ordered.alias("ordered"), F.count("*").alias("entries"))
+        .withColumn("leaves", F.transform("ordered", lambda entry: entry["leaf_hash"]))
     )
+    placed = F.transform("ordered", lambda entry, at: entry["position"] == at)
     both = events.select("copy", "id", "entries_root", "entry_count").join(
         made, ["copy", "id"], "full_outer"
     )
     right = (
-        F.col("gapless")
+        F.forall(placed, lambda holds: holds)
         & (F.col("entries") == F.col("entry_count"))
         & (root("leaves") == F.col("entries_root"))
     )

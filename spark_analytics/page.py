@@ -38,6 +38,9 @@ def as_html(report: Report) -> str:
         _section("Events over time", _bars(report.measures.get("timeline", []), "events")),
         _section("Width of the graph over time", _curve(report.measures.get("timeline", []))),
         _section("Authors", _table(report.measures.get("authors", []))),
+        _section("Authors that build upon each other", _table(report.measures.get("relays", []))),
+        _section("Communities of authors", _communities(report.measures.get("communities", []))),
+        _section("How one event spread", _spread(report.measures.get("spread", {}))),
         _section(
             "Receipts: from an event to who names it", _table(report.measures.get("signers", []))
         ),
@@ -74,6 +77,18 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
         "<tr>" + "".join(_cell(value) for value in row.values()) + "</tr>" for row in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _communities(parts: Sequence[Sequence[int]]) -> str:
+    return _table([{"authors": " ".join(map(str, part))} for part in parts])
+
+
+def _spread(found: dict[str, Any]) -> str:
+    if not found:
+        return ""
+    upto = "" if found["is_whole"] else f" up to {found['levels']} levels of depth"
+    said = f"Upon {found['event']} were built {found['events_above']:,} events{upto}."
+    return f"<p>{escape(said)}</p>" + _table(found["by_hops"]) + _table(found["tree"])
 
 
 def _cell(value: object) -> str:

@@ -26,6 +26,7 @@ from quipu.spark_analytics.findings import CHECKS, COLUMNS, SCHEMA, Finding, of_
 from quipu.spark_analytics.reading import Copy, Ledger, named_copies
 from quipu.spark_analytics.report import CheckResult, Report
 from quipu.spark_analytics.session import GRAPHFRAMES, SparkWish, spark_session
+from quipu.spark_analytics.spread import NoSuchEvent, spread_of
 from quipu.spark_analytics.structure_checks import Structure
 
 VIOLATIONS = "violations"
@@ -38,6 +39,7 @@ class Order:
     out: Path
     wish: SparkWish = SparkWish()
     settle_s: float = limits.SETTLE_S
+    event: str = ""  # also tell how this one spread; an id in hex, or how it begins
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class Analysis:
     order: Order
     said: Said = lambda what: None
     seconds: dict[str, float] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
 
     def run(self, spark: SparkSession | None = None) -> Report:
         """With a session of the caller's, or one of its own. Raises `Missing`."""
@@ -82,8 +85,7 @@ class Analysis:
                 self._run_checks(ledger, engine)
             results = self._results(spark)
             if copies:
-                with self._timed("measures"):
-                    figures = measures.measure(ledger, engine)
+                figures = self._measured(ledger, engine)
         finally:
             ledger.release()
         made = Report(
@@ -96,7 +98,7 @@ class Analysis:
             problems=problems,
             measures=figures.facts(),
             algorithms=dict(getattr(engine, "used", {})),
-            skipped=_skipped(copies),
+            skipped=self.skipped + _skipped(copies),
             seconds=self.seconds,
         )
         report.write(made, self.order.out)
@@ -104,13 +106,25 @@ class Analysis:
 
     def _run_checks(self, ledger: Ledger, engine: Engine) -> None:
         with self._timed("structure"):
-            self._write(Structure(ledger, engine).checks())
+            structure = Structure(ledger, engine)
+            self._write(structure.checks())
+            self.skipped += structure.cut
         with self._timed("copies"):
             self._write(copies_checks.checks(ledger, self.order.settle_s))
         with self._timed("events"):
             self._write(events_checks.checks(ledger))
         with self._timed("order"):
             self._write(order_checks.checks(ledger))
+
+    def _measured(self, ledger: Ledger, engine: Engine) -> measures.Measures:
+        with self._timed("measures"):
+            figures = measures.measure(ledger, engine)
+            if self.order.event:
+                try:
+                    figures.spread = spread_of(ledger, engine, self.order.event)
+                except NoSuchEvent as error:
+                    self.skipped.append(f"spread: {error}")
+        return figures
 
     def _begin(self) -> None:
         shutil.rmtree(self._violations, ignore_errors=True)

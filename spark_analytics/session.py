@@ -4,9 +4,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -25,6 +25,7 @@ class SparkWish:
     engine: str = GRAPHFRAMES
     jar: Path | None = None
     memory: str | None = None  # of the driver, as 3g
+    settings: Mapping[str, str] = field(default_factory=dict)  # of Spark, by its own names
 
 
 @contextmanager
@@ -56,6 +57,8 @@ def _builder(wish: SparkWish) -> SparkSession.Builder:
         builder = builder.config("spark.jars", str(graphframes_jar(wish.jar)))
     if wish.memory is not None:
         builder = builder.config("spark.driver.memory", wish.memory)
+    for name, value in wish.settings.items():
+        builder = builder.config(name, value)
     return (
         builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

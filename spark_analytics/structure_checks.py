@@ -5,7 +5,7 @@ loop, whatever the ledger's size; only where it does not is a loop looked for.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,6 +24,8 @@ class Structure:
 
     ledger: Ledger
     engine: Engine
+    loop_edges_max: int = limits.LOOP_EDGES_MAX
+    cut: list[str] = field(default_factory=list)  # what was not looked at, and why
     _joined: DataFrame | None = None
 
     def checks(self) -> Iterator[DataFrame]:
@@ -42,22 +44,23 @@ class Structure:
     @property
     def joined(self) -> DataFrame:
         if self._joined is None:
-            slim = self.ledger.slim.dropDuplicates(["copy", "id"])
-            edges = self.ledger.table("edges")
-            below = slim.select(
-                "copy",
-                F.col("eid").alias("peid"),
-                F.col("id").alias("parent"),
-                *[F.col(name).alias(f"p_{name}") for name in BELOW],
-            )
-            above = slim.select(
-                "copy", F.col("eid").alias("ceid"), F.col("id").alias("child"), *BELOW
-            )
-            joined = edges.join(above, ["copy", "ceid", "child"], "left").join(
-                below, ["copy", "peid", "parent"], "left"
-            )
-            self._joined = self.ledger.keep(joined)
+            self._joined = self.ledger.keep(self.unkept)
         return self._joined
+
+    @property
+    def unkept(self) -> DataFrame:
+        slim = self.ledger.slim.distinct()
+        edges = self.ledger.table("edges")
+        below = slim.select(
+            "copy",
+            F.col("eid").alias("peid"),
+            F.col("id").alias("parent"),
+            *[F.col(name).alias(f"p_{name}") for name in BELOW],
+        )
+        above = slim.select("copy", F.col("eid").alias("ceid"), F.col("id").alias("child"), *BELOW)
+        return edges.join(above, ["copy", "ceid", "child"], "left").join(
+            below, ["copy", "peid", "parent"], "left"
+        )
 
     def duplicates(self) -> DataFrame:
         often = self.ledger.slim.groupBy("copy", "id").agg(F.count("*").alias("times"))
@@ -126,14 +129,25 @@ class Structure:
             .join(ranges, "copy")
             .where(F.col("depth").between(F.col("low"), F.col("high")))
             .where(F.col("p_depth").between(F.col("low"), F.col("high")))
-            .select("copy", "ceid", "peid")
-            .limit(limits.LOOP_EVENTS_MAX)
+            .select("copy", "ceid", "peid", "depth")
         )
-        members = self.engine.loops(suspicious)
+        members = self.engine.loops(self._bounded(suspicious))
         ids = self.ledger.slim.select("copy", "eid", "id")
         return found(
             members.join(ids, ["copy", "eid"]), "dag.loop", hex_of("id"), F.col("loop_events")
         )
+
+    def _bounded(self, suspicious: DataFrame) -> DataFrame:
+        """At most so many, the deepest left out: what was not looked at is said."""
+        suspicious = self.ledger.keep(suspicious)
+        count = suspicious.count()
+        if count > self.loop_edges_max:
+            self.cut.append(
+                f"dag.loop: {count - self.loop_edges_max:,} of {count:,} suspicious edges, "
+                "the deepest, were not searched"
+            )
+            suspicious = suspicious.orderBy("depth", "ceid", "peid").limit(self.loop_edges_max)
+        return suspicious.select("copy", "ceid", "peid")
 
     def causality(self) -> DataFrame:
         later = unsigned("p_hlc") >= unsigned("hlc")
@@ -153,12 +167,14 @@ class Structure:
             .agg(
                 F.count("feed_pos").alias("there"),
                 F.countDistinct("feed_pos").alias("distinct"),
+                F.min("feed_pos").alias("first"),
                 F.max("feed_pos").alias("last"),
                 F.count("*").alias("read"),
             )
         )
         whole = (
-            (F.col("there") == F.col("last"))
+            (F.col("first") == 1)
+            & (F.col("there") == F.col("last"))
             & (F.col("distinct") == F.col("last"))
             & (F.col("read") == F.col("last"))
         )

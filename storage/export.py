@@ -173,6 +173,9 @@ class _Export:
 
     def _found(self, identity: EventId) -> tuple[Slot, SignedEvent]:
         value = self._txn.get(keys.prefix_of(identity), db=self._tables.ids)
+        only = None if value is None else records.only_slot(identity, value)
+        if only is not None:
+            return only, self._event_at(only)
         rows = [] if value is None else records.index_rows(keys.prefix_of(identity), value)
         for other, slot in rows:
             if other == identity:

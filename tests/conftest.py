@@ -10,6 +10,14 @@ hypothesis.settings.register_profile("shared-machine", deadline=None)
 hypothesis.settings.load_profile("shared-machine")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share what their module made stay on one worker: it is made once."""
+    for item in items:
+        known = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+        if any(found.scope == "module" for several in known.values() for found in several):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How many seeded worlds were run, and how many a minute one core runs."""
     reports = [r for found in terminalreporter.stats.values() for r in found]

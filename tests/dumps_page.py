@@ -22,15 +22,30 @@ def checks() -> str:
     return f"| check | holds when |\n| --- | --- |\n{rows}\n"
 
 
-PARTS = {"docs/dumps.md": ("tables", tables), "docs/analysis.md": ("checks", checks)}
+def questions() -> str:
+    """The cells of the notebook, each under what it answers."""
+    cells = tree.read("docs/questions.py").split("# %% ")[1:]
+    parts = []
+    for cell in cells:
+        title, _, code = cell.partition("\n")
+        parts.append(f"### {title}\n\n```python\n{code.strip()}\n```\n\n")
+    return "".join(parts)
+
+
+PARTS = {
+    "docs/dumps.md": {"tables": tables},
+    "docs/analysis.md": {"checks": checks, "questions": questions},
+}
 
 
 def page(name: str) -> str:
     """As it has to be; `make figures` writes it."""
-    what, made = PARTS[name]
-    before, begin, rest = tree.read(name).partition(f"<!-- {what}: begin -->\n")
-    _, end, after = rest.partition(f"<!-- {what}: end -->\n")
-    return before + begin + "\n" + made() + end + after
+    text = tree.read(name)
+    for what, made in PARTS[name].items():
+        before, begin, rest = text.partition(f"<!-- {what}: begin -->\n")
+        _, end, after = rest.partition(f"<!-- {what}: end -->\n")
+        text = before + begin + "\n" + made() + end + after
+    return text
 
 
 if __name__ == "__main__":

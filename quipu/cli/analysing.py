@@ -30,6 +30,9 @@ def analyse(
         float,
         typer.Option("--settle", help="Seconds that what is final may take to be everywhere."),
     ] = 60.0,
+    event: Annotated[
+        str, typer.Option("--event", help="Also tell how this one spread: an id in hex.")
+    ] = "",
 ) -> None:
     """Compare dumps of a cluster: is every copy sound, and do they agree? Exit code 9: something is
     wrong, 10: something could not be read and the rest agrees."""
@@ -38,6 +41,7 @@ def analyse(
     except ImportError as error:
         fail(f"{error}\n  {WAY_OUT}", Exit.FAILURE)
     given = {"--master": master, "--engine": engine, "--jar": jar, "--memory": memory}
+    given |= {"--event": event}
     options = [part for name, value in given.items() if value for part in (name, str(value))]
     options += ["--settle-s", str(settle), "--out", str(out)]
     raise typer.Exit(main([*map(str, dumps), *options]))

@@ -43,11 +43,14 @@ def decode(header: bytes) -> DecodedHeader | None:
         return None
     if not is_canonical or type(fields) is not list or len(fields) != FIELDS:
         return None
+    named: list[Any] = fields[7] if type(fields[7]) is list else [None]
+    if not all(type(parent) is bytes for parent in (fields[6], *named)):
+        return None
     columns = tuple(
         as_long(fields[at]) if type(fields[at]) is int else fields[at]
         for at in FROM_HEADER.values()
     )
-    return DecodedHeader(fields[1], tuple(fields[7]), columns)
+    return DecodedHeader(fields[1], tuple(named), columns)
 
 
 def id_of(header: bytes) -> bytes:

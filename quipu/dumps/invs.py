@@ -26,6 +26,8 @@ def rows_of(preimage: bytes) -> DecodedInv | None:
         _, cluster_id, signer, epoch, number, _, rows = fields
         columns = (signer, as_long(number), as_long(epoch), cluster_id, tagged("inv", preimage))
         made = [(no, as_long(journal), as_long(seq), event) for no, journal, seq, event in rows]
+        if any(type(no) is not int or type(event) is not bytes for no, _, _, event in made):
+            return None
         return DecodedInv(columns, made)
     except (ValueError, TypeError, msgpack.UnpackException):
         return None

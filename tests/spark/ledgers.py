@@ -134,6 +134,30 @@ def add_event(
     dump.tables["entries"] += as_dicts("entries", rows.entries)
 
 
+def journal_of(world: World) -> list[Row]:
+    """Every Read event in the order of the feed, one an index."""
+    rows, before = list[Row](), bytes(32)
+    for index, event in enumerate(world.read, start=1):
+        made = sha256(before + event.id).digest()
+        cord = world.ledger.cord_of(event)
+        rows.append(
+            {
+                "regime": 1,
+                "index": index,
+                "position": 0,
+                "author_no": cord.author_no,
+                "journal": cord.journal,
+                "seq": event.header.seq,
+                "event": event.id,
+                "message_hash": made,
+                "prev_hash": before,
+                "certificate": b"",
+            }
+        )
+        before = made
+    return rows
+
+
 def write(world: World, dump: DumpRows, folder: Path, files: int = 1) -> Manifest:
     """A dump that its node has signed, whatever stands in it. With `files` each table of events is
     spread over so many."""

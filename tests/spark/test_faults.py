@@ -5,12 +5,19 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from pyspark.sql import SparkSession
 
 from quipu.dumps import tracing
+from quipu.dumps.checking import check_files
+from quipu.dumps.tables import eid_of
+from quipu.spark_analytics.engine_dataframe import DataFrameEngine
 from quipu.spark_analytics.findings import CHECKS
 from quipu.spark_analytics.pipeline import read_findings
+from quipu.spark_analytics.reading import Ledger, named_copies
 from quipu.spark_analytics.report import AGREE, WRONG
+from quipu.spark_analytics.rosters import node_names
 from quipu.spark_analytics.session import DATAFRAME, GRAPHFRAMES
+from quipu.spark_analytics.structure_checks import Structure
 from tests.spark.conftest import Analyse
 from tests.spark.faults import FAULTS, Expected, planted
 from tests.spark.ledgers import World, write_all
@@ -86,3 +93,29 @@ def test_a_torn_copy_is_named_and_the_rest_is_checked(analyse: Analyse, tmp_path
     assert (found.check, found.subject) == ("files", str(paths[2] / "manifest.json"))
     assert report.exit_code == 10
     assert "1 files could not be read" in report.verdict
+
+
+def test_a_search_for_loops_that_was_cut_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    """Every event names one above it, so that all edges are suspicious."""
+    world = World(2)
+    world.live(4)
+    (dump, _) = world.dumps()
+    last = world.read[-1].id
+    edge = {"parent": last, "peid": eid_of(last), "ordinal": 7}
+    for event in world.read[:-1]:
+        row = {"child": bytes(event.id), "ceid": eid_of(event.id), **edge}
+        dump.tables["edges"].append(row)
+    edges = len(dump.tables["edges"])
+    checked = [check_files(path) for path in write_all(world, [dump], tmp_path)]
+    ledger = Ledger(spark, named_copies(checked, node_names(checked)))
+    try:
+        whole = Structure(ledger, DataFrameEngine(ledger))
+        assert whole.loops().count() == len(world.read)
+        assert whole.cut == []
+        cut = Structure(ledger, DataFrameEngine(ledger), loop_edges_max=edges - 3)
+        assert cut.loops().count() <= len(world.read)
+        assert cut.cut == [
+            f"dag.loop: 3 of {edges} suspicious edges, the deepest, were not searched"
+        ]
+    finally:
+        ledger.release()

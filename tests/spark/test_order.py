@@ -9,33 +9,9 @@ from quipu.dumps.checking import check_files
 from quipu.spark_analytics import order_checks
 from quipu.spark_analytics.reading import Ledger, named_copies
 from quipu.spark_analytics.rosters import node_names
-from tests.spark.ledgers import DumpRows, Row, World, write_all
+from tests.spark.ledgers import DumpRows, World, journal_of, write_all
 
 Found = set[tuple[str, str, str]]
-
-
-def journal_of(world: World) -> list[Row]:
-    """Every Read event in the order of the feed, one an index."""
-    rows, before = list[Row](), bytes(32)
-    for index, event in enumerate(world.read, start=1):
-        made = sha256(before + event.id).digest()
-        cord = world.ledger.cord_of(event)
-        rows.append(
-            {
-                "regime": 1,
-                "index": index,
-                "position": 0,
-                "author_no": cord.author_no,
-                "journal": cord.journal,
-                "seq": event.header.seq,
-                "event": event.id,
-                "message_hash": made,
-                "prev_hash": before,
-                "certificate": b"",
-            }
-        )
-        before = made
-    return rows
 
 
 def findings(spark: SparkSession, dumps: list[DumpRows], world: World, folder: Path) -> Found:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests import tree
+from tests.wheels import built_wheel
 
 FOLDERS_IN_PACKAGE = tuple(
     n.removeprefix("quipu/") for n in tree.tracked_files() if (tree.ROOT / n).is_symlink()
@@ -54,22 +55,7 @@ def site_packages() -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from a copy of the committed tree, without network or build isolation."""
-    folder = tmp_path_factory.mktemp("build")
-    source = folder / "source"
-    for name in tree.tracked_files():
-        target = source / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(tree.ROOT / name, target, follow_symlinks=False)
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel"]
-    options = ["--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder)]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    done = subprocess.run(
-        [*command, *options, str(source)], capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = folder.glob("*.whl")
-    return built
+    return built_wheel(tmp_path_factory.mktemp("build"))
 
 
 def test_every_folder_with_code_is_in_the_package() -> None:

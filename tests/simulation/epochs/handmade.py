@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from quipu.ledger.inv import build_inv
 from quipu.ledger.messages import Answer, EventMessage, decode_message
 from quipu.ledger.order.changes import Open, read_change
+from quipu.ledger.order.cut import CutTerms, compute_cut
 from quipu.ledger.order.registrar import Candidate, ProposeItem, RosterOrder
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
-from quipu.ledger.words import NodeId
-from tests.simulation.calm import START_MS, until, write
+from quipu.ledger.words import Cord, InvNumber, Journal, NodeId, NodeNo, Seq
+from tests.simulation.calm import START_MS, all_read, until, write
+from tests.simulation.clock import START_WALL_MS
 from tests.simulation.epochs.liars import CutLiar
 from tests.simulation.epochs.node import EpochNode
+from tests.simulation.epochs.slow_cut import SlowCut
 from tests.simulation.epochs.world import LOG_HEAD, EpochWorld
 from tests.simulation.node import SimNode
+from tests.simulation.violation import Property, Violation
 
 ELECTION_MS = 8_000
 OPEN_MS = 12_000
@@ -157,8 +162,40 @@ def _attempt(node: EpochNode) -> int:
     return 0 if pending is None else pending.document.attempt
 
 
+# --- a cut with a hole --------------------------------------------------------------------------
+def seals_without_a_parent(guards: RosterSafeguards = ALL) -> EpochWorld:
+    """All seals name a child and none its parent, whatever made their signers do so."""
+    world = started(guards, [EpochNode] * 3, "hole")
+    n1, n2, _ = world.members()
+    (parent,) = write(world, n1)
+    until(world, lambda: all_read([parent], world.nodes), 3_000)
+    (child,) = write(world, n2)
+    until(world, lambda: all_read([child], world.nodes), 3_000)
+    assert n1.core is not None
+    epoch, record = n1.core.epochs.newest, world.record
+    assert child.stored is not None
+    known = record.events[child.stored]
+    assert parent.stored in known.ancestors
+    slot = known.slot
+    row = (Cord(NodeNo(slot[0]), Journal(slot[1])), Seq(slot[2]), known.id)
+    seals = {
+        NodeNo(number): build_inv(
+            node.key, record.cluster_id, epoch.number, InvNumber(1), [row], bytes(32)
+        )
+        for number, node in enumerate(world.nodes, start=1)
+    }
+    due_ms = START_WALL_MS + world.scheduler.now_ms + 4_000
+    cut = compute_cut(CutTerms(epoch, seals, due_ms), n1.core.known, guards)
+    slow = SlowCut(record, record.newest, list(seals.values()), [], due_ms, {})
+    rows = [(row.author_no, row.journal, row.seq, row.id) for row in cut.rows]
+    if rows != slow.rows():
+        raise Violation(Property.CUT_EQUAL, f"{rows}, not {slow.rows()}")
+    return world
+
+
 WORLDS: dict[str, Callable[[RosterSafeguards], EpochWorld]] = {
     "a_master_lies_about_the_cut": a_master_lies_about_the_cut,
     "a_seal_names_what_the_master_lacks": a_seal_names_what_the_master_lacks,
     "an_open_of_an_older_attempt": an_open_of_an_older_attempt,
+    "seals_without_a_parent": seals_without_a_parent,
 }

@@ -8,9 +8,10 @@ import pyspark
 import pytest
 
 from quipu.spark_analytics import jars
-from quipu.spark_analytics.__main__ import main
+from quipu.spark_analytics.__main__ import local_folder, main
 from quipu.spark_analytics.jars import ARTIFACTS, IVY_SETTINGS_VARIABLE, MARKER, graphframes_jar
 from quipu.spark_analytics.requirements import Missing, check_pyspark, java_command
+from tests.spark.conftest import or_left_out
 
 UPSTREAM, BUNDLE = ARTIFACTS
 
@@ -121,3 +122,26 @@ def test_another_series_of_spark_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(pyspark, "__version__", "3.5.1")
     with pytest.raises(Missing, match=r"pyspark is 3\.5\.1"):
         check_pyspark()
+
+
+def test_dumps_of_other_file_systems_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert local_folder("dumps/n1") == Path("dumps/n1")
+    assert local_folder("file:///dumps/n1") == Path("/dumps/n1")
+    for dump in ("hdfs://names:8020/dumps/n1", "s3a://bucket/n1", "hdfs:/dumps/n1"):
+        assert main([dump, "--out", str(tmp_path / "out")]) == 1
+        said = capsys.readouterr().err
+        assert f"{dump}: dumps are read by the operating system" in said
+        assert "Mount it" in said
+
+
+def test_what_spark_lacks_fails_where_the_suite_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = Missing("there is no Java", "Install it.")
+    monkeypatch.setenv("CI", "true")
+    said = r"there is no Java\. Install it\."
+    with pytest.raises(pytest.fail.Exception, match=said), or_left_out():
+        raise lacking
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception, match="there is no Java"), or_left_out():
+        raise lacking
