@@ -64,6 +64,10 @@ def test_what_names_a_parent_outside_of_the_cut_is_outside_too() -> None:
     handmade.seals_without_a_parent()
 
 
+def test_what_comes_after_due_is_outside() -> None:
+    handmade.seals_of_what_comes_after_due()
+
+
 # --- safeguards ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ablation.names())
 def test_the_absence_of_a_safeguard_is_noticed(name: str) -> None:

@@ -29,7 +29,7 @@ TROUBLES: dict[str, Trouble] = {
     "lowered": Trouble(handmade="seals_without_a_parent"),
     "silent_counted": Trouble(),
     "forks_left_out": Trouble(LIARS_KIND, "EpochEquivocator"),
-    "due_bounds_cut": Trouble(LIARS_KIND, "FutureSealer"),
+    "due_bounds_cut": Trouble(handmade="seals_of_what_comes_after_due"),
 }
 
 
