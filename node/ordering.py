@@ -53,8 +53,13 @@ class CommittedModel:
     recent: dict[EventId, EventMeta] = field(default_factory=dict)
 
     def read_meta(self, identity: EventId) -> EventMeta | None:
-        meta = self.recent.get(identity) or self.store.meta(identity)
-        return meta if meta is not None and self.view.is_read(meta) else None
+        meta = self.recent.get(identity)
+        if meta is None:
+            meta = self.store.meta(identity)
+            if meta is None:
+                return None
+            self.remember(meta)
+        return meta if self.view.is_read(meta) else None
 
     def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
         found: list[tuple[BranchKey, Seq, EventId]] = []
