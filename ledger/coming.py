@@ -18,6 +18,7 @@ from quipu.ledger.known import Known
 from quipu.ledger.messages import EpochOffer, InvMessage, ReadyMessage, ReadyWant
 from quipu.ledger.ready import check_ready, sign_ready
 from quipu.ledger.recovery import Recovery
+from quipu.ledger.refusals import Refused
 from quipu.ledger.seals import check_seals
 from quipu.ledger.sync import Sync
 from quipu.ledger.turn import Turn
@@ -44,11 +45,15 @@ class Coming:
         self.own, self._offer, self.known.coming = None, None, None
         self.readies.clear()
         self._vouchers.clear()
+        self.confirmer.recall_numbers(self.known.me)
 
     def take(self, given: EpochOffered | ReadyAsked, turn: Turn) -> None:
         match given:
             case EpochOffered(document, seals):
-                self.offered(document, seals, self.known.node_id, turn)
+                try:
+                    self.offered(document, seals, self.known.node_id, turn)
+                except Refused as refusal:
+                    turn.refuse(self.known.node_id, refusal)
             case ReadyAsked(nodes):
                 self.ask(nodes, turn)
 

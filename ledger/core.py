@@ -349,7 +349,6 @@ class Core:
         self.intake.cut_rows(rows)
         self._close_wanted = self.confirmer.sealed = b""
         self.coming.opened()
-        self.confirmer.recall_numbers(self.me)
         self.confirmer.owes_first = self.me in epoch.members
         self.confirmer.consider_all()
         for _, inv in self.receipts.of_opened(epoch.number):

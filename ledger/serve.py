@@ -38,7 +38,7 @@ _causal = itemgetter(*map(Held._fields.index, ("hlc", "id")))
 
 
 class Room(NamedTuple):
-    """Of one answer. A range goes on beyond so many events where no good signature is."""
+    """For events. A range goes on beyond so many of them where no good signature is."""
 
     events: int
     bytes: int
@@ -78,6 +78,7 @@ class Serve:
         self._pressure = pressure
         self._asked: deque[tuple[NodeId, GetData]] = deque()
         self._next_ms = 0  # no history before, as long as entries of clients come
+        self._live = Room(0, 0)  # that came since the last answer
 
     # --- when -----------------------------------------------------------------------------------
     def ask(self, peer: NodeId, want: GetData, turn: Turn) -> None:
@@ -93,13 +94,27 @@ class Serve:
 
     def speak(self, turn: Turn) -> None:
         now_ms = turn.now.monotonic_ms
+        if turn.events:
+            size = sum(event.size for event in turn.events)
+            self._live = Room(self._live.events + len(turn.events), self._live.bytes + size)
         is_pressed = self._pressure.is_on(turn.now)
         if not self._asked or (is_pressed and now_ms < self._next_ms):
             return
+        room = self._pressed_room(now_ms) if is_pressed else _usual()
+        self._live = Room(0, 0)
         self._next_ms = now_ms + limits.SERVE_PACE_MS
-        room = Room(limits.ANSWER_EVENTS_PRESSED, limits.ANSWER_BYTES_PRESSED)
         peer, want = self._asked.popleft()
-        turn.send(peer, self._answer(want, room if is_pressed else _usual()))
+        turn.send(peer, self._answer(want, room))
+
+    def _pressed_room(self, now_ms: int) -> Room:
+        """Twice what came alive since the last answer: else whoever is behind stays behind."""
+        usual, live = _usual(), self._live
+        if now_ms > self._next_ms + limits.PRESSED_MS:  # nobody has been asking
+            live = Room(0, 0)
+        return Room(
+            min(max(limits.ANSWER_EVENTS_PRESSED, 2 * live.events), usual.events),
+            min(max(limits.ANSWER_BYTES_PRESSED, 2 * live.bytes), usual.bytes),
+        )
 
     def next_deadline(self, now: Now) -> int | None:
         if not self._asked:

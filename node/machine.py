@@ -76,6 +76,7 @@ class Machine:
             return
         self.ordering = _ordering(surroundings, self.store, self.view, surroundings.clock())
         self.ordering.is_awaited = ordering.is_awaited
+        self.ordering.core_recovers = ordering.core_recovers
 
     @property
     def cluster_name(self) -> str:
@@ -127,6 +128,7 @@ def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Checkp
         verify=surroundings.verify,
     )
     ordering = _ordering(surroundings, store, view, now)
+    ordering.core_recovers = saved.recovering
     return Core(config, saved, store, now), view, checkpoint, ordering
 
 

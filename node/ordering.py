@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from quipu.ledger import limits as ledger_limits
-from quipu.ledger.effects import Durable, PutBranch, StoreEvent
+from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEvent
 from quipu.ledger.event import EventMeta
 from quipu.ledger.log.effects import (
     BaseTaken,
@@ -20,6 +20,7 @@ from quipu.ledger.log.effects import (
     MasterChanged,
 )
 from quipu.ledger.log.inputs import (
+    DiskSetBack,
     ItemsProposed,
     LogCompacted,
     LogInput,
@@ -52,8 +53,13 @@ class CommittedModel:
     recent: dict[EventId, EventMeta] = field(default_factory=dict)
 
     def read_meta(self, identity: EventId) -> EventMeta | None:
-        meta = self.recent.get(identity) or self.store.meta(identity)
-        return meta if meta is not None and self.view.is_read(meta) else None
+        meta = self.recent.get(identity)
+        if meta is None:
+            meta = self.store.meta(identity)
+            if meta is None:
+                return None
+            self.remember(meta)
+        return meta if self.view.is_read(meta) else None
 
     def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
         found: list[tuple[BranchKey, Seq, EventId]] = []
@@ -91,6 +97,7 @@ class Ordering:
     journal: Journal
     gate: JournalGate
     own_no: NodeNo
+    core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     _behind: dict[BranchKey, None] = field(default_factory=dict)  # Read, and not all ordered
     _proposed: dict[BranchKey, Seq] = field(default_factory=dict)
@@ -109,6 +116,10 @@ class Ordering:
         journal = Journal(model)
         gate = JournalGate(journal)
         own_no = view.epochs.node_numbers.get(settings.key.node_id, NOT_A_MEMBER)
+
+        def is_awaited() -> bool:
+            return ordering.is_awaited()  # who asks may be another by then
+
         log_settings = LogSettings(
             settings.cluster_id,
             own_no,
@@ -117,6 +128,7 @@ class Ordering:
             gate,
             settings.entropy().to_bytes(ENTROPY_BYTES, "big"),
             settings.verify,
+            is_awaited=is_awaited,
             check_state=decode_record,
         )
         saved = _with_life(store.saved_log(), settings.entropy(), now)
@@ -155,10 +167,13 @@ class Ordering:
         """When references want a turn of their own; any turn before takes them along."""
         if self._since_ms is None or not self._may_propose():
             return None
-        if self.is_awaited():
+        if self._is_urgent():
             return now.monotonic_ms
         waited_ms = self._since_ms + limits.ORDER_WAIT_MS
         return max(waited_ms, self._proposed_ms + limits.ORDER_PACE_MS)
+
+    def _is_urgent(self) -> bool:
+        return self.is_awaited() or self.machine.is_awaited
 
     def _may_propose(self) -> bool:
         is_master = self.machine.state.role is Role.MASTER
@@ -182,7 +197,7 @@ class Ordering:
         if self._since_ms is None or not self._may_propose():
             return
         is_early = now.monotonic_ms < self._proposed_ms + limits.ORDER_PACE_MS
-        if is_early and not self.is_awaited():
+        if is_early and not self._is_urgent():
             return
         metas = self._next_events()
         self._since_ms = None
@@ -244,6 +259,10 @@ class Ordering:
             match effect:
                 case StoreEvent(meta=meta):
                     self.model.remember(meta)
+                case PutOwnState(recovering=recovering):
+                    if recovering and not self.core_recovers:
+                        self._inputs.append(DiskSetBack())
+                    self.core_recovers = recovering
                 case PutBranch(record=record) if self._first_of(record.key) is not None:
                     self._behind[record.key] = None
                     grew = True

@@ -45,7 +45,7 @@ from quipu.node.turns import Turns
 from quipu.node.waiters import Waiters, answered
 from quipu.node.writer import Writer
 from quipu.p2p.effects import QueryEnded
-from quipu.p2p.words import Endpoint, PeerView
+from quipu.p2p.words import Endpoint, PeerState, PeerView
 
 
 @dataclass(slots=True)
@@ -253,9 +253,11 @@ class RunningLedger:
         return await self.network.query(question, argument, timeout_s, of)
 
     def is_live(self, number: NodeNo) -> bool:
-        """Whether a member is in the live view."""
+        """Whether a member is in the live view: heard within 5 s, whatever became of a link."""
         node_id = self.machine.view.epochs.node_ids.get(number)
-        return node_id == self.node_id or node_id in self.network.up
+        return node_id == self.node_id or any(
+            view.peer == node_id and view.state is PeerState.ALIVE for view in self.network.views()
+        )
 
     def _live_members(self) -> list[NodeId]:
         """This node among them where it is one."""

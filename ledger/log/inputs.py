@@ -59,6 +59,11 @@ class RosterChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskSetBack:
+    """The core has found that this disk forgot what its node had signed."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecoveryForced:
     """An operator says that this node may vote, whatever its lost disk said."""
 
@@ -71,5 +76,6 @@ LogInput = (
     | ModelGrew
     | LogCompacted
     | RosterChanged
+    | DiskSetBack
     | RecoveryForced
 )

@@ -14,6 +14,7 @@ from quipu.ledger.log.changes import Changes
 from quipu.ledger.log.effects import ItemsNotOrdered, LogEffects, PutBase, ReadReady
 from quipu.ledger.log.election import Election
 from quipu.ledger.log.inputs import (
+    DiskSetBack,
     ItemsProposed,
     LogCompacted,
     LogInput,
@@ -103,6 +104,11 @@ class LogMachine:
         return min((time for time in times if time is not None), default=None)
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether somebody at another node waits for the order, as its master has heard."""
+        return self._master.is_awaited
+
+    @property
     def waits_for_model(self) -> bool:
         """Whether `ModelGrew` could change anything."""
         return self._voter.has_parked or self._master.has_waiting
@@ -124,6 +130,8 @@ class LogMachine:
             case RosterChanged():
                 self.state.enrol(item.epoch, dict(sorted(item.keys)), item.listeners)
                 self._master.forget_others()
+            case DiskSetBack():
+                self._lose_disk(turn)
             case RecoveryForced():
                 self._recovery.force()
             case _:
@@ -378,10 +386,16 @@ class LogMachine:
         forgotten = self._voter.on_certificate(message.certificate, turn)
         for promise in fresh:
             state.see(promise, turn)
-        if forgotten and not state.recovering:
-            if state.role is Role.MASTER:
-                self._step_down(Cause.HIGHER_REGIME, turn)
-            self._recovery.begin(turn)
+        if forgotten:
+            self._lose_disk(turn)
+
+    def _lose_disk(self, turn: LogTurn) -> None:
+        state = self.state
+        if state.recovering:
+            return
+        if state.role is Role.MASTER:
+            self._step_down(Cause.HIGHER_REGIME, turn)
+        self._recovery.begin(turn)
 
     def _on_refused(self, peer: NodeNo, message: AcceptRefused, turn: LogTurn) -> None:
         if message.promised > self.state.promised:

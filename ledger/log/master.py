@@ -51,6 +51,7 @@ class Progress:
     heard_ms: int = 0
     sent_ms: int = -1  # never
     answered: bool = False
+    awaited: bool = False  # somebody there waits for the order
     proof_sent: tuple[bytes, ...] = ()
 
 
@@ -135,6 +136,11 @@ class Master:
         reign.waiting.append(proposal)
         reign.waiting_bytes += proposal.size
         return True
+
+    @property
+    def is_awaited(self) -> bool:
+        """By somebody at another node."""
+        return self.reign is not None and any(p.awaited for p in self.reign.progress.values())
 
     @property
     def has_waiting(self) -> bool:
@@ -295,6 +301,7 @@ class Master:
                 state.check_signed(statement)
                 state.count(statement, turn)
         progress.heard_ms, progress.answered = turn.now_ms, True
+        progress.awaited = message.awaited
         progress.chosen = max(progress.chosen, message.chosen)
         progress.round = max(progress.round, message.round)
         progress.match = max(progress.match, message.index)

@@ -75,6 +75,7 @@ class AcceptedMessage(
     index: U64  # the log is equal to the master's up to here
     chosen: U64  # and up to here this node knows it to be chosen
     statement: bytes | None  # None: of a node that does not vote
+    awaited: bool  # somebody there waits for what is to be ordered
 
 
 class AcceptRefused(

@@ -76,6 +76,7 @@ class LogSettings:
     entropy: bytes
     verify: signing.Verifier = signing.verify
     guards: LogSafeguards = ALL
+    is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for the order
     check_state: Callable[[bytes], object] = lambda _state: None  # refuses what no base comes with
 
 

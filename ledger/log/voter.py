@@ -219,7 +219,12 @@ class Voter:
             if signed.regime == regime:
                 statement = encode(signed)
                 state.count(signed, turn)
-        turn.send(peer, AcceptedMessage(regime, message.round, index, state.chosen, statement))
+        turn.send(
+            peer,
+            AcceptedMessage(
+                regime, message.round, index, state.chosen, statement, state.settings.is_awaited()
+            ),
+        )
 
     def _refuse(self, peer: NodeNo, message: Accept, turn: LogTurn) -> None:
         turn.send(
@@ -274,4 +279,4 @@ class Voter:
         return True
 
     def _answer_base(self, peer: NodeNo, message: BaseMessage, index: Index, turn: LogTurn) -> None:
-        turn.send(peer, AcceptedMessage(message.regime, message.round, index, index, None))
+        turn.send(peer, AcceptedMessage(message.regime, message.round, index, index, None, False))

@@ -56,6 +56,8 @@ class JournalPassage:
         self._named.update((EventId(r.id), None) for r in references_of(items))
 
     def admits(self, items: Sequence[bytes]) -> bool:
+        if self._lacks_last(items):
+            return False
         fresh: dict[EventId, None] = {}
         for reference in references_of(items):
             if not self._may_follow(reference, fresh):
@@ -63,6 +65,11 @@ class JournalPassage:
             fresh[EventId(reference.id)] = None
         self._named.update(fresh)
         return True
+
+    def _lacks_last(self, items: Sequence[bytes]) -> bool:
+        """Who is behind is asked again each time the Model grows: one look tells it no, mostly."""
+        last = read_item(items[-1]) if items else None
+        return isinstance(last, EventReference) and self._model.event(EventId(last.id)) is None
 
     def _may_follow(self, reference: EventReference, fresh: dict[EventId, None]) -> bool:
         identity = EventId(reference.id)

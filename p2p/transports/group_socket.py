@@ -63,18 +63,27 @@ class GroupSocket:
     def pause(self) -> None:
         """What comes waits in the buffer of the system, and what finds no room there is lost."""
         self._paused = True
-        self._loop.remove_reader(self._socket)
+        self._listen(False)
 
     def resume(self) -> None:
         self._paused = False
-        self._loop.add_reader(self._socket, self._on_readable)
+        self._listen(True)
 
     def close(self) -> None:
         self._timer.cancel()
-        self._loop.remove_reader(self._socket)
+        self._listen(False)
         self._socket.close()
 
     # ---------------------------------------------------------------------------------------------
+    def _listen(self, is_on: bool) -> None:
+        """A closed one stays closed: what was held back may be taken after the end."""
+        if self._socket.fileno() < 0:
+            return
+        if is_on:
+            self._loop.add_reader(self._socket, self._on_readable)
+        else:
+            self._loop.remove_reader(self._socket)
+
     def _on_readable(self) -> None:
         left = min(self._reading.second_max - self._read, self._reading.turn_max)
         with suppress(OSError):  # nothing left, or an error of an earlier send
@@ -84,12 +93,12 @@ class GroupSocket:
                 if self._paused:
                     return
         if self._read >= self._reading.second_max:
-            self._loop.remove_reader(self._socket)
+            self._listen(False)
 
     def _on_second(self) -> None:
         self._timer = self._loop.call_later(1, self._on_second)
         if self._read >= self._reading.second_max and not self._paused:
-            self._loop.add_reader(self._socket, self._on_readable)
+            self._listen(True)
         self._read = 0
 
 

@@ -70,7 +70,9 @@ class Remote:
         try:
             return self.token_file.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            fail(f"cannot read the token: {error}", Exit.USAGE)
+            why = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+            advice = "name the file that holds what `quipu token new` printed"
+            fail(f"cannot read the token in {self.token_file}: {why}; {advice}", Exit.USAGE)
 
     def show(self, value: Mapping[str, Any]) -> None:
         """One thing."""

@@ -59,7 +59,9 @@ CASES = {
         ("list", "--url", "http://127.0.0.1:PORT"), Exit.UNREACHABLE, "127.0.0.1:PORT", "quipu run"
     ),
     "no address": Case(("list", "--url", "n1:8470"), USAGE, "n1:8470", "http://"),
-    "no token": Case(("list", "--token-file", "DIR/none"), USAGE, "cannot read", "token"),
+    "no token": Case(
+        ("list", "--token-file", "DIR/none"), USAGE, "none: No such file", "quipu token new",
+    ),
     "unknown token": Case(("list", "--token-file", "DIR/wrong"), AUTH, "unauthenticated", MORE),
     "empty token": Case(("list", "--token-file", "DIR/empty"), AUTH, "unauthenticated", MORE),
     "token for less": Case(("submit", "1", "--token-file", "DIR/reader"), AUTH, "forbidden", MORE),

@@ -60,6 +60,14 @@ def test_an_open_of_an_older_attempt_is_void() -> None:
     assert sorted(world.record.newest.members) == [1, 2, 3]
 
 
+def test_what_names_a_parent_outside_of_the_cut_is_outside_too() -> None:
+    handmade.seals_without_a_parent()
+
+
+def test_what_comes_after_due_is_outside() -> None:
+    handmade.seals_of_what_comes_after_due()
+
+
 # --- safeguards ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ablation.names())
 def test_the_absence_of_a_safeguard_is_noticed(name: str) -> None:

@@ -26,10 +26,10 @@ TROUBLES: dict[str, Trouble] = {
     "rows_wait": Trouble(handmade="a_seal_names_what_the_master_lacks"),
     "older_attempt_void": Trouble(handmade="an_open_of_an_older_attempt"),
     "cut_held_first": Trouble(GROW),
-    "lowered": Trouble(),
+    "lowered": Trouble(handmade="seals_without_a_parent"),
     "silent_counted": Trouble(),
     "forks_left_out": Trouble(LIARS_KIND, "EpochEquivocator"),
-    "due_bounds_cut": Trouble(LIARS_KIND, "FutureSealer"),
+    "due_bounds_cut": Trouble(handmade="seals_of_what_comes_after_due"),
 }
 
 

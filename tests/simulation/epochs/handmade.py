@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from quipu.ledger.inv import build_inv
 from quipu.ledger.messages import Answer, EventMessage, decode_message
 from quipu.ledger.order.changes import Open, read_change
+from quipu.ledger.order.cut import CutTerms, compute_cut
 from quipu.ledger.order.registrar import Candidate, ProposeItem, RosterOrder
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
-from quipu.ledger.words import NodeId
-from tests.simulation.calm import START_MS, until, write
+from quipu.ledger.words import Cord, EventId, InvNumber, Journal, NodeId, NodeNo, Seq
+from tests.simulation.calm import START_MS, all_read, until, write
+from tests.simulation.clock import START_WALL_MS
 from tests.simulation.epochs.liars import CutLiar
 from tests.simulation.epochs.node import EpochNode
+from tests.simulation.epochs.slow_cut import SlowCut
 from tests.simulation.epochs.world import LOG_HEAD, EpochWorld
 from tests.simulation.node import SimNode
+from tests.simulation.violation import Property, Violation
 
 ELECTION_MS = 8_000
 OPEN_MS = 12_000
@@ -157,8 +162,58 @@ def _attempt(node: EpochNode) -> int:
     return 0 if pending is None else pending.document.attempt
 
 
+# --- seals made by hand -------------------------------------------------------------------------
+def seals_without_a_parent(guards: RosterSafeguards = ALL) -> EpochWorld:
+    """All seals name a child and none its parent, whatever made their signers do so."""
+    world, parent, child = _parent_and_child(guards)
+    assert parent in world.record.events[child].ancestors
+    _compare(world, child, START_WALL_MS + world.scheduler.now_ms + 4_000)
+    return world
+
+
+def seals_of_what_comes_after_due(guards: RosterSafeguards = ALL) -> EpochWorld:
+    """All seals name an event that is later than `due`."""
+    world, parent, _ = _parent_and_child(guards)
+    _compare(world, parent, START_WALL_MS)
+    return world
+
+
+def _parent_and_child(guards: RosterSafeguards) -> tuple[EpochWorld, EventId, EventId]:
+    world = started(guards, [EpochNode] * 3, "sealed by hand")
+    ids: list[EventId] = []
+    for node in world.nodes[:2]:
+        (made,) = write(world, node)
+        until(world, lambda made=made: all_read([made], world.nodes), 3_000)  # type: ignore[misc]
+        assert made.stored is not None
+        ids.append(made.stored)
+    return world, ids[0], ids[1]
+
+
+def _compare(world: EpochWorld, named: EventId, due_ms: int) -> None:
+    """The cut of seals that name this event, against the slow twin's."""
+    core, record = world.nodes[0].core, world.record
+    assert core is not None
+    slot = record.events[named].slot
+    row = (Cord(NodeNo(slot[0]), Journal(slot[1])), Seq(slot[2]), named)
+    epoch = core.epochs.newest
+    seals = {
+        NodeNo(number): build_inv(
+            node.key, record.cluster_id, epoch.number, InvNumber(1), [row], bytes(32)
+        )
+        for number, node in enumerate(world.nodes, start=1)
+        if number != slot[0]  # with the author's they would be a certificate
+    }
+    cut = compute_cut(CutTerms(epoch, seals, due_ms), core.known, world.roster_guards)
+    slow = SlowCut(record, record.newest, list(seals.values()), [], due_ms, {})
+    rows = [(row.author_no, row.journal, row.seq, row.id) for row in cut.rows]
+    if rows != slow.rows():
+        raise Violation(Property.CUT_EQUAL, f"{rows}, not {slow.rows()}")
+
+
 WORLDS: dict[str, Callable[[RosterSafeguards], EpochWorld]] = {
     "a_master_lies_about_the_cut": a_master_lies_about_the_cut,
     "a_seal_names_what_the_master_lacks": a_seal_names_what_the_master_lacks,
     "an_open_of_an_older_attempt": an_open_of_an_older_attempt,
+    "seals_without_a_parent": seals_without_a_parent,
+    "seals_of_what_comes_after_due": seals_of_what_comes_after_due,
 }

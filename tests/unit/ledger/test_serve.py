@@ -179,6 +179,24 @@ def test_while_entries_of_clients_come_history_is_given_in_slices_with_pauses(
     assert answers(n3)[-1] == (table.now_ms, 8)
 
 
+def test_whoever_is_behind_gets_twice_what_comes_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ANSWER_EVENTS_PRESSED", 1)
+    _, n2, n3, line = with_a_line(40)
+    table, live = n2.table, n2.chain(6, journal=2)
+    n2.push("n1", *live[:3])
+    wants(n3, 1, line[-1])
+    table.run(0)
+    n2.push("n1", *live[3:])
+    wants(n3, 2, line[-1])
+    table.run(limits.SERVE_PACE_MS)
+    assert [count for _, count in answers(n3)] == [1, 6]  # nobody was asking before
+    table.run(2 * limits.PRESSED_MS)
+    n2.push("n1", *n2.chain(6, prev=live[-1]))
+    wants(n3, 3, line[-1])
+    table.run(0)
+    assert answers(n3)[-1][1] == 1
+
+
 def test_what_waits_for_a_pause_is_answered_at_once_when_no_more_entries_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -198,6 +216,7 @@ def test_a_slice_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     line = [n2.event("0", size=BIG)]
     for number in range(1, 5):
         line.append(n2.event(str(number), prev=line[-1], size=BIG))
+    n2.table.run(2 * limits.PRESSED_MS)
     n2.push("n1", *line)
     wants(n3, 1, line[-1])
     n2.table.run(0)

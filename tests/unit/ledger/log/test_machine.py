@@ -14,6 +14,7 @@ from quipu.ledger.log.effects import (
 )
 from quipu.ledger.log.evidence import Lie, prove
 from quipu.ledger.log.inputs import (
+    DiskSetBack,
     LogCompacted,
     LogMessageReceived,
     ReadAsked,
@@ -206,6 +207,24 @@ def test_a_node_that_is_shown_what_it_forgot_goes_into_recovery() -> None:
     hand.wait(1, limits.LOG_HEARTBEAT_MS)
     hand.give(Accept, by=1, to=2)
     assert hand.role(2) is Role.RECOVERING
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_node_whose_core_has_forgotten_votes_again_when_others_have_answered(
+    number: int,
+) -> None:
+    hand = elected()
+    hand.step(number, DiskSetBack())
+    assert hand.role(number) is Role.RECOVERING
+    life = hand.machines[NodeNo(number)].state.life
+    hand.step(number, DiskSetBack())
+    assert hand.machines[NodeNo(number)].state.life == life
+    for _ in range(40):  # ten seconds, in which another master is found where this was one
+        for one in (1, 2, 3):
+            hand.wait(one, limits.LOG_HEARTBEAT_MS)
+            hand.settle(1, 2, 3)
+    assert hand.role(number) is Role.FOLLOWER
+    assert not hand.machines[NodeNo(number)].state.recovering
 
 
 def stages(hand: Hand, number: int) -> list[Stage]:

@@ -95,6 +95,21 @@ def test_while_it_is_paused_nothing_is_read_and_nothing_is_lost() -> None:
     run(case)
 
 
+def test_what_is_closed_stays_closed() -> None:
+    async def case(one: Ear, other: Ear, _: Endpoint) -> None:
+        other.socket.close()
+        other.socket.pause()
+        other.socket.resume()
+        other.socket.close()
+        one.socket.send(b"after the end")
+        await one.until(lambda: len(one.heard) == 1)
+        assert other.heard == []
+        other.socket.send(b"of nobody")
+        assert other.socket.unsent == 1
+
+    run(case)
+
+
 def test_what_cannot_be_sent_is_counted() -> None:
     async def case(one: Ear, _: Ear, __: Endpoint) -> None:
         one.socket.send(bytes(70_000))
