@@ -7,6 +7,7 @@ hlc: that is a linear extension, for an hlc lies above those of prev and parents
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEvent
@@ -225,6 +226,8 @@ class Ordering:
             last = self.model.view.branches[key].read_seq
             metas = self.model.store.metas_from(Slot(*key.cord, first, key.number), last, count_max)
             found += metas
+            for meta in metas:
+                self.model.remember(meta)  # the log asks for each of them soon
             if metas and metas[-1].seq < last:
                 horizon = min(horizon or metas[-1].hlc, metas[-1].hlc)
         found.sort(key=lambda meta: (meta.hlc, meta.id))
@@ -272,9 +275,11 @@ class Ordering:
             self._since_ms = now.monotonic_ms if self._since_ms is None else self._since_ms
             if self.machine.waits_for_model:
                 self._inputs.append(ModelGrew())
-        found = list(self.journal.advance())
+        found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
         if found:
             self._applied(found)
+        if len(found) == limits.APPLIED_PER_TURN_MAX:
+            self._inputs.append(ModelGrew())  # there may be more, in a turn of its own
         return found
 
     def _hear(self, notice: object) -> None:

@@ -58,6 +58,8 @@ from quipu.ledger.log.words import LogTicket, Place
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.words import GENESIS_EPOCH, NodeId, NodeNo, Now
 
+AT_ONCE = 0
+
 
 class LogMachine:
     """One node's part in the log; `LogState` is what its parts share."""
@@ -83,6 +85,8 @@ class LogMachine:
     # --- one turn -------------------------------------------------------------------------------
     def step(self, inputs: Sequence[LogInput], now: Now) -> LogEffects:
         turn = LogTurn(now.monotonic_ms)
+        if self._voter.goes_on:
+            self._voter.retry(turn)
         for item in inputs:
             self._take(item, turn)
         self._tick(turn)
@@ -94,6 +98,8 @@ class LogMachine:
         """When to step again though nothing came, in monotonic milliseconds; None: never."""
         role = self.state.role
         due: int | None
+        if self._voter.goes_on:
+            return AT_ONCE
         if role is Role.MASTER:
             due = self._master.next_deadline()
         elif role is Role.RECOVERING:

@@ -40,6 +40,7 @@ class Voter:
     def __init__(self, state: LogState) -> None:
         self._state = state
         self._parked: deque[Parked] = deque()
+        self.goes_on = False  # one that was parked was taken, and others are
         self.matched: Index | None = None  # with the master of the promised regime
 
     # --- PREPARE --------------------------------------------------------------------------------
@@ -152,15 +153,20 @@ class Voter:
         return bool(self._parked)
 
     def retry(self, turn: LogTurn) -> None:
-        """The Model grew: what is parked may go on."""
-        waiting, self._parked = self._parked, deque()
-        for item in waiting:
-            if item.message.regime != self._state.promised:
-                continue
+        """The Model grew: what is parked may go on. One message a step: it may name thousands of
+        events."""
+        self.goes_on = False
+        if not self._parked:
+            return
+        first, *others = self._parked
+        self._parked.clear()
+        if first.message.regime == self._state.promised:
             try:
-                self.on_accept(item.master, item.message, turn)
+                self.on_accept(first.master, first.message, turn)
             except Refused as refusal:
-                self._state.refused(item.master, refusal, turn)
+                self._state.refused(first.master, refusal, turn)
+        self.goes_on = bool(others) and not self._parked
+        self._parked.extend(others)
 
     def _park(self, peer: NodeNo, message: Accept) -> None:
         if len(self._parked) < limits.LOG_PARKED_MAX:

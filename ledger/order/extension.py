@@ -38,26 +38,29 @@ class JournalGate:
         self.applied = Index(0)  # the model's `was_ordered` knows the log up to here
 
     def after(self, before: Iterable[LogEntry]) -> "JournalPassage":
-        passage = JournalPassage(self._model)
-        for entry in before:
-            if entry.index > self.applied:
-                passage.passes(entry.items)
-        return passage
+        return JournalPassage(self._model, (e for e in before if e.index > self.applied))
 
 
 class JournalPassage:
-    """Named so far are events of entries that are not applied yet."""
+    """Named so far are events of entries that are not applied yet: read once they are asked for."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, before: Iterable[LogEntry]) -> None:
         self._model = model
+        self._before = before
         self._named: dict[EventId, None] = {}
 
     def passes(self, items: Sequence[bytes]) -> None:
         self._named.update((EventId(r.id), None) for r in references_of(items))
 
+    def _read_before(self) -> None:
+        before, self._before = self._before, ()
+        for entry in before:
+            self.passes(entry.items)
+
     def admits(self, items: Sequence[bytes]) -> bool:
         if self._lacks_last(items):
             return False
+        self._read_before()
         fresh: dict[EventId, None] = {}
         for reference in references_of(items):
             if not self._may_follow(reference, fresh):
