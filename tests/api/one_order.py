@@ -2,6 +2,7 @@
 
 import asyncio
 
+from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
 from quipu.node.order_service import (
     JournalGone,
@@ -9,6 +10,7 @@ from quipu.node.order_service import (
     NumberPublished,
     OrderedEntry,
     OrderStatus,
+    SequenceRefused,
     SequenceState,
 )
 
@@ -62,6 +64,7 @@ class OneOrder:
 
     async def lock(self, name: str, count: int) -> LockGranted:
         self._fail()
+        self.sequences[name] = SequenceState(name, 0, bytes(32), 7, NodeNo(1), count)
         return LockGranted(7, 1, count)
 
     async def publish(
@@ -73,6 +76,8 @@ class OneOrder:
 
     async def release(self, name: str, token: int) -> None:
         self._fail()
+        if name not in self.sequences:
+            raise SequenceRefused(SequenceRefusal.NOT_HOLDER, name)
 
     def _fail(self) -> None:
         if self.fault is not None:
