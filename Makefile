@@ -14,6 +14,7 @@ PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
+FLIPS ?= 1000
 # Flags for `make bench-node`, `bench-abuse` and `bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
 # Flags for `make fuzz`, as FUZZ='--each --peers'
@@ -31,7 +32,7 @@ FAST_GROUPS := $(wildcard tests/unit tests/property tests/contract tests/vectors
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: help install system run demo test check lint format types layers format-check quick-tests \
+.PHONY: flip-test help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
 	bench-spark reference figures clean up
 
@@ -103,6 +104,9 @@ kill-test: install ## KILLS=2000: nodes under load, killed at every place; nothi
 
 fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every kind
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
+
+flip-test: install ## FLIPS=1000: random bits flipped in a node's data file, stopped and running
+	@$(BIN)/python -m tests.process.flips --flips $(FLIPS) $(if $(SEED),--seed $(SEED))
 
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ)
