@@ -28,6 +28,8 @@ class Code(StrEnum):
     CONSUMER_NOT_FOUND = "consumer-not-found"
     PEER_NOT_FOUND = "peer-not-found"
     SEQUENCE_NOT_FOUND = "sequence-not-found"
+    CLIENT_NOT_FOUND = "client-not-found"
+    ACL_NOT_FOUND = "acl-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
@@ -41,12 +43,22 @@ class Code(StrEnum):
     NOT_HOLDER = "not-holder"
     TOO_MANY_SEQUENCES = "too-many-sequences"
     EXHAUSTED = "exhausted"
+    TOO_MANY_CLIENTS = "too-many-clients"
+    CLIENT_TERMINATED = "client-terminated"
+    TOO_FAR_AHEAD = "too-far-ahead"
+    RESULTS_UNREAD = "results-unread"
+    RELEASED = "released"
+    CLIENT_REMOVED = "client-removed"
     CURSOR_GONE = "cursor-gone"
     JOURNAL_GONE = "journal-gone"
     CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
     KEY_REUSED = "key-reused"
+    BAD_SIGNATURE = "bad-signature"
+    BAD_MESSAGE_ID = "bad-message-id"
+    NOT_DETERMINISTIC = "not-deterministic"
+    STATEMENT_REFUSED = "statement-refused"
     UPGRADE_REQUIRED = "upgrade-required"
     TOO_MANY_REQUESTS = "too-many-requests"
     INTERNAL = "internal"
@@ -58,6 +70,8 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = "outcome-unknown"
     NO_QUORUM = "no-quorum"
     ORDER_UNKNOWN = "order-unknown"
+    NO_EXECUTOR = "no-executor"
+    EXECUTOR_BEHIND = "executor-behind"
     PEER_SILENT = "peer-silent"
     STORAGE_FULL = "storage-full"
     STORAGE_FAILED = "storage-failed"
@@ -207,6 +221,20 @@ KINDS: dict[Code, Kind] = {
         "Nothing was ever locked or published under that name, as far as this node has applied.",
         "The first lock or publish makes it. `consistency=linear` asks for the newest.",
     ),
+    Code.CLIENT_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such client",
+        "No client of that number was ever registered, as far as this node has applied.",
+        "POST /v1/clients registers one; its answer has the number.",
+    ),
+    Code.ACL_NOT_FOUND: Kind(
+        404,
+        False,
+        "There is no such access list",
+        "No access list of that id stands in the order.",
+        "Copy the acl_id of a client that is there, or give `rights`.",
+    ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
         False,
@@ -299,6 +327,49 @@ KINDS: dict[Code, Kind] = {
         "Its numbers end at 2^63.",
         "Begin another one.",
     ),
+    Code.TOO_MANY_CLIENTS: Kind(
+        409,
+        False,
+        "No more clients are registered",
+        "The cluster registers 10,000 clients and as many access lists; their numbers stay used.",
+        "Use the clients that there are; let several have one access list.",
+    ),
+    Code.CLIENT_TERMINATED: Kind(
+        409,
+        False,
+        "The client has ended",
+        "It signed two requests with different bytes under one id. GET /v1/clients/{number} has "
+        "both signatures.",
+        "Its key is in two hands, or its state file was copied: register a new client.",
+    ),
+    Code.TOO_FAR_AHEAD: Kind(
+        409,
+        True,
+        "Too many ids before it are missing",
+        "Requests are executed by their ids, 1, 2, 3; at most 64 wait for those before them.",
+        "Submit the ids before it first. Nothing of this one is kept.",
+    ),
+    Code.RESULTS_UNREAD: Kind(
+        409,
+        True,
+        "Too many results wait for the client",
+        "The client has not said for a long time which results it holds.",
+        "GET /v1/clients/{number}/results with `have`; then submit again. The id is still free.",
+    ),
+    Code.RELEASED: Kind(
+        410,
+        False,
+        "The client has said that it holds this result",
+        "Requests up to that id are executed, and their results deleted by the client's own word.",
+        "Use the next id; GET /v1/clients/{number} says which it is.",
+    ),
+    Code.CLIENT_REMOVED: Kind(
+        410,
+        False,
+        "The client is removed",
+        "An operator has removed it; its results are deleted.",
+        "Register a new client.",
+    ),
     Code.CURSOR_GONE: Kind(
         410,
         False,
@@ -342,6 +413,35 @@ KINDS: dict[Code, Kind] = {
         "The key was used for other bytes",
         "An entry with this Idempotency-Key is stored in this stream, and its bytes differ.",
         "`entry_id` names that entry. Use a new key for a new submission.",
+    ),
+    Code.BAD_SIGNATURE: Kind(
+        422,
+        False,
+        "The signature is not the client's",
+        "It is not by the registered key over cluster, client, id and digest. Nothing was stored, "
+        "and nobody's log is closed by it.",
+        "Sign with the key that was registered, for this cluster; docs/executors.md has the bytes.",
+    ),
+    Code.BAD_MESSAGE_ID: Kind(
+        422,
+        False,
+        "No request has that id",
+        "Ids of a client are 1, 2, 3 and so on.",
+        "GET /v1/clients/{number} says which is the next.",
+    ),
+    Code.NOT_DETERMINISTIC: Kind(
+        422,
+        False,
+        "Each executor would have another result",
+        "A statement draws at random, asks a clock, or asks the build of the database.",
+        "Give the value as a parameter. Nothing was ordered; the id is still free.",
+    ),
+    Code.STATEMENT_REFUSED: Kind(
+        422,
+        False,
+        "The statement could not be executed",
+        "`detail` names the message and why: no right, not allowed, no SQL, wrong parameters.",
+        "Correct it. Nothing was ordered; the id is still free.",
     ),
     Code.UPGRADE_REQUIRED: Kind(
         426,
@@ -420,6 +520,20 @@ KINDS: dict[Code, Kind] = {
         "It may be ordered or not",
         "The master did not say in time what became of it, or this node had to begin anew.",
         "Look at the sequence with `consistency=linear` before you try again.",
+    ),
+    Code.NO_EXECUTOR: Kind(
+        503,
+        False,
+        "No executor serves here",
+        "This node runs none (`executor.engine` is off), or it has stopped: `detail` says why.",
+        "Use another node; GET /v1/executor says how it is.",
+    ),
+    Code.EXECUTOR_BEHIND: Kind(
+        503,
+        True,
+        "The executor of this node is not that far",
+        "It is being opened, or has not executed yet what was asked for.",
+        "Wait for Retry-After seconds, or use another node.",
     ),
     Code.PEER_SILENT: Kind(
         504,
