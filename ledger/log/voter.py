@@ -205,7 +205,7 @@ class Voter:
         state, log = self._state, self._state.log
         if not state.guards.model_checked:
             return len(read)
-        below = (held.entry for held in log.above(state.chosen) if held.entry.index <= index)
+        below = (entry for entry in state.unapplied() if entry.index <= index)
         passage = state.settings.gate.after(below)
         for count, (entry, data) in enumerate(zip(read, entries, strict=True)):
             known = log.holds(entry.index) and log.at(entry.index).data == data
