@@ -95,7 +95,7 @@ class ResultsBody(msgspec.Struct, frozen=True):
     more: bool
 
 
-class NewQuery(msgspec.Struct, forbid_unknown_fields=True):
+class NewSql(msgspec.Struct, forbid_unknown_fields=True):
     """One statement that reads; `client`: with the rights of that one."""
 
     sql: Annotated[str, msgspec.Meta(max_length=limits.SQL_BYTES_MAX)]

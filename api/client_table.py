@@ -8,8 +8,8 @@ from quipu.api.client_models import (
     ExecutedBody,
     ExecutorBody,
     NewClient,
-    NewQuery,
     NewRequest,
+    NewSql,
     ResultsBody,
     TableBody,
 )
@@ -147,7 +147,7 @@ CLIENTS = (
             Code.STATEMENT_REFUSED,
         ),
         clients.SqlQuery,
-        body=RequestBody(NewQuery, {JSON: {"sql": "SELECT ?", "parameters": [7]}}, (JSON,)),
+        body=RequestBody(NewSql, {JSON: {"sql": "SELECT ?", "parameters": [7]}}, (JSON,)),
         tag="clients",
     ),
     Endpoint(

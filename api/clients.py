@@ -17,8 +17,8 @@ from quipu.api.client_models import (
     ExecutorBody,
     KeptBody,
     NewClient,
-    NewQuery,
     NewRequest,
+    NewSql,
     ResultsBody,
     RightName,
     RuleBody,
@@ -48,7 +48,7 @@ _RIGHTS: dict[RightName, Right] = {
 }
 _new_clients = msgspec.json.Decoder(NewClient)
 _new_requests = msgspec.json.Decoder(NewRequest)
-_new_queries = msgspec.json.Decoder(NewQuery)
+_new_sql = msgspec.json.Decoder(NewSql)
 
 
 class MessagesQuery(msgspec.Struct, kw_only=True):
@@ -250,7 +250,7 @@ async def sql(call: Call) -> Response:
     query = call.query(SqlQuery)
     if query.consistency not in ("local", "linear"):
         raise at(Code.INVALID_PARAMETER, "consistency", "is one of local, linear")
-    wanted = await _read(call, _new_queries)
+    wanted = await _read(call, _new_sql)
     parameters = [value_of(v, f"/parameters/{n}") for n, v in enumerate(wanted.parameters)]
     if query.consistency == "linear":
         await call.ledger.clients.linear()

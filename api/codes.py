@@ -7,6 +7,8 @@ triggers it. A code is never used again for something else.
 from enum import StrEnum
 from typing import NamedTuple
 
+from quipu.api.client_codes import CLIENT_KINDS
+
 
 class Code(StrEnum):
     MALFORMED_BODY = "malformed-body"
@@ -221,20 +223,6 @@ KINDS: dict[Code, Kind] = {
         "Nothing was ever locked or published under that name, as far as this node has applied.",
         "The first lock or publish makes it. `consistency=linear` asks for the newest.",
     ),
-    Code.CLIENT_NOT_FOUND: Kind(
-        404,
-        False,
-        "There is no such client",
-        "No client of that number was ever registered, as far as this node has applied.",
-        "POST /v1/clients registers one; its answer has the number.",
-    ),
-    Code.ACL_NOT_FOUND: Kind(
-        404,
-        False,
-        "There is no such access list",
-        "No access list of that id stands in the order.",
-        "Copy the acl_id of a client that is there, or give `rights`.",
-    ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
         False,
@@ -327,49 +315,6 @@ KINDS: dict[Code, Kind] = {
         "Its numbers end at 2^63.",
         "Begin another one.",
     ),
-    Code.TOO_MANY_CLIENTS: Kind(
-        409,
-        False,
-        "No more clients are registered",
-        "The cluster registers 10,000 clients and as many access lists; their numbers stay used.",
-        "Use the clients that there are; let several have one access list.",
-    ),
-    Code.CLIENT_TERMINATED: Kind(
-        409,
-        False,
-        "The client has ended",
-        "It signed two requests with different bytes under one id. GET /v1/clients/{number} has "
-        "both signatures.",
-        "Its key is in two hands, or its state file was copied: register a new client.",
-    ),
-    Code.TOO_FAR_AHEAD: Kind(
-        409,
-        True,
-        "Too many ids before it are missing",
-        "Requests are executed by their ids, 1, 2, 3; at most 64 wait for those before them.",
-        "Submit the ids before it first. Nothing of this one is kept.",
-    ),
-    Code.RESULTS_UNREAD: Kind(
-        409,
-        True,
-        "Too many results wait for the client",
-        "The client has not said for a long time which results it holds.",
-        "GET /v1/clients/{number}/results with `have`; then submit again. The id is still free.",
-    ),
-    Code.RELEASED: Kind(
-        410,
-        False,
-        "The client has said that it holds this result",
-        "Requests up to that id are executed, and their results deleted by the client's own word.",
-        "Use the next id; GET /v1/clients/{number} says which it is.",
-    ),
-    Code.CLIENT_REMOVED: Kind(
-        410,
-        False,
-        "The client is removed",
-        "An operator has removed it; its results are deleted.",
-        "Register a new client.",
-    ),
     Code.CURSOR_GONE: Kind(
         410,
         False,
@@ -413,35 +358,6 @@ KINDS: dict[Code, Kind] = {
         "The key was used for other bytes",
         "An entry with this Idempotency-Key is stored in this stream, and its bytes differ.",
         "`entry_id` names that entry. Use a new key for a new submission.",
-    ),
-    Code.BAD_SIGNATURE: Kind(
-        422,
-        False,
-        "The signature is not the client's",
-        "It is not by the registered key over cluster, client, id and digest. Nothing was stored, "
-        "and nobody's log is closed by it.",
-        "Sign with the key that was registered, for this cluster; docs/executors.md has the bytes.",
-    ),
-    Code.BAD_MESSAGE_ID: Kind(
-        422,
-        False,
-        "No request has that id",
-        "Ids of a client are 1, 2, 3 and so on.",
-        "GET /v1/clients/{number} says which is the next.",
-    ),
-    Code.NOT_DETERMINISTIC: Kind(
-        422,
-        False,
-        "Each executor would have another result",
-        "A statement draws at random, asks a clock, or asks the build of the database.",
-        "Give the value as a parameter. Nothing was ordered; the id is still free.",
-    ),
-    Code.STATEMENT_REFUSED: Kind(
-        422,
-        False,
-        "The statement could not be executed",
-        "`detail` names the message and why: no right, not allowed, no SQL, wrong parameters.",
-        "Correct it. Nothing was ordered; the id is still free.",
     ),
     Code.UPGRADE_REQUIRED: Kind(
         426,
@@ -521,20 +437,6 @@ KINDS: dict[Code, Kind] = {
         "The master did not say in time what became of it, or this node had to begin anew.",
         "Look at the sequence with `consistency=linear` before you try again.",
     ),
-    Code.NO_EXECUTOR: Kind(
-        503,
-        False,
-        "No executor serves here",
-        "This node runs none (`executor.engine` is off), or it has stopped: `detail` says why.",
-        "Use another node; GET /v1/executor says how it is.",
-    ),
-    Code.EXECUTOR_BEHIND: Kind(
-        503,
-        True,
-        "The executor of this node is not that far",
-        "It is being opened, or has not executed yet what was asked for.",
-        "Wait for Retry-After seconds, or use another node.",
-    ),
     Code.PEER_SILENT: Kind(
         504,
         True,
@@ -557,4 +459,5 @@ KINDS: dict[Code, Kind] = {
         "Use another node; the operator looks at the log and runs `quipu store verify`.",
     ),
 }
+KINDS |= {Code(name): Kind(*told) for name, told in CLIENT_KINDS.items()}
 assert set(KINDS) == set(Code)

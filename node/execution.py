@@ -17,6 +17,7 @@ from quipu.ledger.limits import EVENT_ENTRIES_MAX
 from quipu.ledger.log.entry import LogEntry
 from quipu.ledger.order.client_items import read_client_item
 from quipu.ledger.order.items import EventReference, read_item
+from quipu.ledger.order.journal import CLIENTS_PART, decode_record
 from quipu.ledger.words import EventId
 from quipu.node import limits
 from quipu.node.client_service import ClientRefused, Executed, ExecutorStatus, NoExecutor
@@ -108,9 +109,9 @@ class Execution:
             self.state, self.detail = "off", "executor.engine is off"
 
     # --- from start to stop ---------------------------------------------------------------------
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start(self) -> None:
         if self.open_executor is not None:
-            self._task = loop.create_task(self._serve())
+            self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def pump(self) -> None:
         """The journal has applied more."""
@@ -119,7 +120,8 @@ class Execution:
 
     def kept_to(self) -> int | None:
         """The log is not dropped beyond this index; None: nothing here needs it."""
-        return self.applied.at if self.state == "running" else None
+        has_clients = bool(self.machine.ordering.journal.registry.lists)
+        return self.applied.at if has_clients and self.state in ("running", "waiting") else None
 
     async def stop(self) -> None:
         self.end_waiting(NoExecutor("the node is stopping", may_come=True))
@@ -193,10 +195,11 @@ class Execution:
         base, last = log.base.index, journal.applied
         if not journal.registry.lists:  # nobody is a client: there is nothing to be executed
             self._seen = last
-            is_due = last - self.applied.at >= limits.EXECUTED_IDLE_MAX
-            return Job([], last, self.machine.store) if is_due else None
+            return None
         if self._seen < base:
-            raise StoreError(f"log entries {self._seen + 1} to {base} are gone: take a snapshot")
+            if decode_record(ordering.machine.state.base_state).part(CLIENTS_PART):
+                raise StoreError(f"log entries {self._seen + 1} to {base} are not held any more")
+            self._seen = base  # nobody was a client up to there
         if self._seen >= last:
             return None
         upto = min(last, self._seen + limits.EXECUTED_PER_TURN_MAX)

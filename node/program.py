@@ -176,11 +176,9 @@ def open_node(
         _consumers(directory, log),
         Execution(machine, _executor_opener(settings, machine), log),
     )
-    stopping = asyncio.Event()
     administration = _administration(settings, directory, ledger, log)
-    node = Node(settings, directory, ledger, administration, log, stopping)
+    node = Node(settings, directory, ledger, administration, log, asyncio.Event())
     _connect(node)
-    ledger.execution.start(loop)
     turns.wake()
     return node
 
@@ -249,6 +247,7 @@ def _connect(node: Node) -> None:
     ledger.machine.ordering.is_awaited = ledger.order.is_awaited
     ledger.order.is_live = ledger.is_live
     ledger.turns.outlets = _outlets(node)
+    ledger.execution.start()
 
 
 def _outlets(node: Node) -> Outlets:
