@@ -55,7 +55,8 @@ def test_no_file_of_any_layer_holds_a_secret_or_the_authority_of_the_build(
     names = set()
     for name, data in saved(running, tmp_path):
         assert image.canary.encode() not in data, name
-        if not name.endswith((".py", ".pyc", ".so", ".so.3", ".md")) and "/test" not in name:
+        is_program = data[:4] == b"\x7fELF" or name.endswith((".py", ".pyc"))
+        if not is_program:  # libraries of cryptography carry keys to test themselves with
             assert PRIVATE.search(data) is None, name
         names.add(name)
     assert not [n for n in names if n.startswith(("build/", "root/.cache/pip"))]
