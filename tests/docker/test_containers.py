@@ -70,7 +70,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(MISSED_S)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # of a module it would go to a worker of its own, beside the image's
 def three(running: Engine) -> Iterator[Containers]:
     said = running.run(DOCKER / "up").stdout
     assert "3 nodes are healthy: n1 n2 n3" in said
