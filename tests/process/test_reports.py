@@ -74,39 +74,41 @@ def test_a_bundle_of_a_node_that_does_not_run(tmp_path: Path) -> None:
     assert (again.returncode, "is there already" in again.stderr) == (6, True)
 
 
-def restarted(net: Devnet, number: int, *command: str) -> Any:
-    """Stopped, changed by a command, started: linked with all others that run."""
-    net.stop(number)
-    found = told("secret", *command, "--data-dir", str(net.data_of(net.node(number))))
-    net.start(number)
+def changed(net: Devnet, number: int, *command: str) -> list[str]:
+    """While it does not run; all fingerprints that it holds then."""
+    found: list[str] = told("secret", *command, "--data-dir", str(net.data_of(net.node(number))))[
+        "secrets"
+    ]
     return found
 
 
-def test_the_secret_changes_in_three_steps_and_who_was_away_is_not_locked_out(
-    tmp_path: Path,
-) -> None:
+def all_in_touch(net: Devnet) -> None:
+    net.start(*NODES)  # waits until all are linked
+    with client_of(net, 3) as client:
+        assert client.submit({"order": 7}, wait="read", timeout=60).state == "read"
+    net.kill(*NODES)
+
+
+def test_the_secret_changes_in_steps_and_who_was_away_is_not_locked_out(tmp_path: Path) -> None:
+    """One after the other with running nodes: test_secret_change.py."""
     new = tmp_path / "next.key"
     with cluster(tmp_path / "net") as net:
+        net.kill(*NODES)
         fingerprint = told("secret", "new", str(new))["fingerprint"]
-        old = told("keys", "--data-dir", str(net.data_of(net.node(1))))
-        [before] = [row["fingerprint"] for row in old if row["name"] == "cluster"]
-        for number in NODES:
-            restarted(net, number, "add", str(new))
-        net.stop(3)  # away while the others take the second step
+        before, added = changed(net, 1, "add", str(new))
+        assert added == fingerprint
+        changed(net, 2, "add", str(new))
+        all_in_touch(net)  # n3 was away for the first step
         for number in (1, 2):
-            held = restarted(net, number, "lead", fingerprint)
-            assert held["secrets"] == [fingerprint, before]
-        net.start(3)  # in touch by the one they all have
-        restarted(net, 3, "lead", fingerprint)
+            assert changed(net, number, "lead", fingerprint) == [fingerprint, before]
+        all_in_touch(net)  # and for the second
+        for number in (1, 2):
+            assert changed(net, number, "drop", before) == [fingerprint]
+        changed(net, 3, "add", str(new))  # the file alone brings it back
+        all_in_touch(net)
+        # Who has the old secret alone learns nothing of the new one: no log holds it.
         for number in NODES:
-            held = restarted(net, number, "drop", before)
-            assert held["secrets"] == [fingerprint]
-        with client_of(net, 3) as client:
-            assert client.submit({"order": 7}, wait="read").state == "read"
-        # Who was shut out has the old secret and cannot read the new one anywhere.
-        for number in NODES:
-            log = net.log_of(net.node(number)).read_text()
-            assert secret_of(new) not in log
+            assert secret_of(new) not in net.log_of(net.node(number)).read_text()
 
 
 def test_steps_that_would_lock_out_are_refused(tmp_path: Path) -> None:
