@@ -85,6 +85,12 @@ class Confirmer:
         """When idle at once: nothing would share an Inv that waits."""
         return 0 if self._is_idle else self._next_ms
 
+    def signed_at_ms(self, now_ms: int) -> int:
+        """When an event that comes now would be signed, if nothing but time speaks against it."""
+        if not self._pending and self._was_silent(now_ms):
+            return now_ms
+        return max(self._next_ms, now_ms)
+
     # --- what may be signed ---------------------------------------------------------------------
     def signable_seq(
         self, record: BranchRecord, grounds: Grounds, opening: dict[Cord, None]

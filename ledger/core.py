@@ -170,6 +170,11 @@ class Core:
         """The monotonic millisecond at which `step` wants to be called even without inputs."""
         return self._deadline_ms
 
+    def signed_at_ms(self, now_ms: int) -> int:
+        """When this node would sign for an event that comes now: there is no use in it earlier."""
+        signs = self.recovery.may_sign and self.me in self.epochs.newest.members
+        return self.confirmer.signed_at_ms(now_ms) if signs else now_ms
+
     # --- the turn -------------------------------------------------------------------------------
     def step(self, inputs: list[Input], now: Now) -> Effects:
         self.past.turn_begins()

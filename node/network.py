@@ -67,7 +67,7 @@ class Network:
     _held: deque[tuple[Input | LogMessageReceived, int]] = field(default_factory=deque)
     _queries: dict[int, asyncio.Future[fx.QueryEnded]] = field(default_factory=dict)
     _last_ticket: int = 0
-    _asked: bool = False
+    _asked: asyncio.Handle | None = None  # the next step, on its way
     _dialled: dict[NodeId, Endpoint] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
     _timer_ms: int = 0  # when it comes, by the clock of the steps
@@ -210,13 +210,18 @@ class Network:
         self._looking = loop.call_later(limits.TROUBLE_LOOK_S, self._look)
 
     # --- a step ---------------------------------------------------------------------------------
+    def flush(self) -> None:
+        """What was given to it goes out now."""
+        if self._asked is not None:
+            self._asked.cancel()
+            self._step()
+
     def _ask(self) -> None:
-        if not self._asked:
-            self._asked = True
-            asyncio.get_running_loop().call_soon(self._step)
+        if self._asked is None:
+            self._asked = asyncio.get_running_loop().call_soon(self._step)
 
     def _step(self) -> None:
-        self._asked = False
+        self._asked = None
         if self._peers is None or self._transport is None:
             return
         inputs, self._inputs = self._inputs, []
