@@ -1,5 +1,5 @@
 """What peers said and what may wait: receipts that nobody here waits for, and events whose receipt
-is not due yet (ADR 21).
+is not due yet (ADR 22).
 
 A receipt covers all that the ones before it covered, so of one signer only the last is kept. An
 event that comes within the pace of receipts would cost a turn of its own, and another one for the
