@@ -285,8 +285,7 @@ class RunningLedger:
         """Somebody here waits for what it may make Read."""
         if self._for_others or self.newsroom.listeners or self.order.is_awaited():
             return True
-        log = self.machine.ordering.machine
-        if log.is_awaited or log.waits_for_model:
+        if self.machine.ordering.hastens:
             return True
         return bool(self._for_read) and self._confirms_own(inv)
 
