@@ -47,6 +47,7 @@ class Confirmer:
     known: Known
     last_number: InvNumber = InvNumber(0)
     sealed: bytes = b""  # the CLOSE that was sealed; nothing is signed until the epoch opens
+    risen: tuple[NodeNo, ...] = ()  # whose events the last receipt was the first to cover
     owes_first: bool = False  # the first Inv of an epoch covers all that is held
     not_due_ms: int | None = None  # when to look again at what waits for its time
     _pending: dict[BranchKey, None] = field(default_factory=dict)
@@ -180,6 +181,7 @@ class Confirmer:
             return []
         pace_ms = max(limits.INV_INTERVAL_FLOOR_MS, len(grounds.epoch.members) - 1)
         self._next_ms = grounds.now.monotonic_ms + pace_ms
+        self.risen = tuple(record.key.author_no for record, _ in rising)
         invs = self._strides(rising, grounds)
         for record, seq in rising:
             self._sign_upto(record, seq)

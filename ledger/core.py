@@ -403,7 +403,21 @@ class Core:
         for inv in signed:
             self.intake.count_inv(self.me, inv, turn)
         if signed:
-            turn.send_all(list(self.sync.views), InvMessage(signed[-1].data))
+            self._tell_receipt(signed[-1], turn)
+
+    def _tell_receipt(self, inv: invs.Inv, turn: Turn) -> None:
+        """At once to the authors of what it is the first to cover, whose apps wait for it. With one
+        confirmation needed the others need no more than their own and the author's: they get it
+        with what they are told next. Where more are needed it goes to all at once."""
+        authors = {self.epochs.node_ids.get(number) for number in self.confirmer.risen}
+        others = authors - {self.known.node_id}
+        is_for_all = not authors or inv.array.close is not None
+        if is_for_all or (others and self.epochs.newest.max_confirms > 1):
+            turn.send_all(list(self.sync.views), InvMessage(inv.data))
+            return
+        peers = list(self.sync.views)
+        turn.send_all([peer for peer in peers if peer in others], InvMessage(inv.data))
+        turn.send_soon([peer for peer in peers if peer not in others], InvMessage(inv.data))
 
     def _settle(self, turn: Turn) -> None:
         fresh = self.dag.settle(self.epochs.newest)

@@ -258,6 +258,7 @@ def _outlets(node: Node) -> Outlets:
     return Outlets(
         network.send,
         network.send_log,
+        network.send_soon,
         network.flush,
         ledger.tell,
         ledger.hear_order,

@@ -63,6 +63,7 @@ class Outlets:
 
     send: Callable[[NodeId, bytes], None] = lambda peer, data: None
     send_log: Callable[[NodeId, bytes], None] = lambda peer, data: None
+    send_soon: Callable[[NodeId, bytes], None] = lambda peer, data: None
     flush: Callable[[], None] = lambda: None  # what was given to `send` goes out now
     tell: Callable[[list[News]], None] = lambda news: None
     hear_order: Callable[[Sequence[LogSpoken], Sequence[Applied]], None] = lambda said, done: None
@@ -263,13 +264,20 @@ class Turns:
                 case EntriesRefused(ticket, reason, detail):
                     self.inbox.pending.pop(ticket).failed(Refused(reason, detail))
                     self.measures.refused(reason)
-                case SendMessage(peer, data):
-                    self.outlets.send(peer, data)
+                case SendMessage(peer, data, has_time):
+                    if has_time and not self._is_order_awaited():
+                        self.outlets.send_soon(peer, data)
+                    else:
+                        self.outlets.send(peer, data)
                 case InputRefused(peer, reason, detail):
                     self.measures.refused(reason)
                     self.log.debug("input refused", peer=peer.hex(), reason=reason, detail=detail)
                 case NodeConvicted(conviction):
                     self.log.warning("proof of misbehaviour", culprit=conviction.culprit.hex())
+
+    def _is_order_awaited(self) -> bool:
+        """Then other members need what makes an event Read as soon as this one does."""
+        return self.machine.ordering.is_awaited() or self.machine.ordering.hastens
 
     def _speak_log(self, decided: Decided) -> None:
         machine = self.machine
