@@ -24,6 +24,7 @@ from quipu.ledger.effects import (
     EventsRead,
     PutBranch,
     PutOwnState,
+    SendMessage,
     StoreEpoch,
 )
 from quipu.ledger.entry import check_entries
@@ -62,6 +63,7 @@ from quipu.ledger.messages import (
     SyncEvent,
     bytes_of,
     decode_message,
+    encode_message,
 )
 from quipu.ledger.past import Past
 from quipu.ledger.pressure import Pressure
@@ -412,12 +414,11 @@ class Core:
         authors = {self.epochs.node_ids.get(number) for number in self.confirmer.risen}
         others = authors - {self.known.node_id}
         is_for_all = not authors or inv.array.close is not None
-        if is_for_all or (others and self.epochs.newest.max_confirms > 1):
-            turn.send_all(list(self.sync.views), InvMessage(inv.data))
-            return
-        peers = list(self.sync.views)
-        turn.send_all([peer for peer in peers if peer in others], InvMessage(inv.data))
-        turn.send_soon([peer for peer in peers if peer not in others], InvMessage(inv.data))
+        is_for_all |= bool(others) and self.epochs.newest.max_confirms > 1
+        data = encode_message(InvMessage(inv.data))
+        for peer in self.sync.views:
+            has_time = not (is_for_all or peer in others)
+            turn.say(SendMessage(peer, data, has_time))
 
     def _settle(self, turn: Turn) -> None:
         fresh = self.dag.settle(self.epochs.newest)

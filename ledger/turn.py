@@ -41,11 +41,6 @@ class Turn:
         data = encode_message(message) if peers else b""
         self.spoken.extend(SendMessage(peer, data) for peer in peers)
 
-    def send_soon(self, peers: list[NodeId], message: Message) -> None:
-        """What they need, and no app of theirs waits for."""
-        data = encode_message(message) if peers else b""
-        self.spoken.extend(SendMessage(peer, data, has_time=True) for peer in peers)
-
     def send_first(self, peers: list[NodeId], message: Message) -> None:
         """Ahead of everything else of this turn."""
         data = encode_message(message)
