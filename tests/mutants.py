@@ -146,7 +146,7 @@ def put_in_place(named: str) -> None:
     sys.modules[name] = module
     package, _, last = name.rpartition(".")
     setattr(importlib.import_module(package), last, module)
-    exec(compile(mutant.module, spec.origin, "exec"), module.__dict__)  # noqa: S102
+    exec(compile(mutant.module, spec.origin, "exec"), module.__dict__)
 
 
 # --- all of them ----------------------------------------------------------------------------------
