@@ -10,6 +10,7 @@ from typing import Any, Self
 
 QUIPU = (sys.executable, "-m", "quipu.cli")
 WAIT_S = 60.0
+LONG_S = 600.0  # of work on a whole store, on a machine that does much else
 ANY_PORTS = tuple(
     part for face in ("api", "p2p", "ops") for part in (f"--{face}-listen", "127.0.0.1:0")
 )
@@ -20,14 +21,16 @@ def environment(**more: str) -> dict[str, str]:
     return plain | more
 
 
-def quipu(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+def quipu(
+    *arguments: str, timeout_s: float = WAIT_S, **more: str
+) -> subprocess.CompletedProcess[str]:
     """To its end."""
     return subprocess.run(
         [*QUIPU, *arguments],
         capture_output=True,
         text=True,
         env=environment(**more),
-        timeout=WAIT_S,
+        timeout=timeout_s,
         check=False,
     )
 
