@@ -14,16 +14,18 @@ PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
-# Flags for `make bench-node`, `bench-abuse` and `bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
+# Flags for `make bench-node`, `bench-abuse`, `bench-cluster` and `bench-order`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
 # Flags for `make fuzz`, as FUZZ='--each --peers'
 FUZZ ?=
 # Flags for `make run`, as RUN='--api-listen 127.0.0.1:9470'
 RUN ?=
+# Flags for `make up`
+UP ?=
 
 BIN := .venv/bin
 STAMP := .venv/installed
-LOCKS := requirements/run.lock requirements/test.lock requirements/analytics.lock
+LOCKS := requirements/run.lock requirements/build.lock requirements/test.lock requirements/analytics.lock
 TYPED := quipu $(wildcard tests bench)
 # Tests that are about the pure parts
 COVERED_BY := $(wildcard tests/unit/ledger tests/unit/p2p tests/property tests/conformance tests/vectors)
@@ -33,7 +35,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-spark reference figures clean
+	bench-order bench-spark reference figures clean up
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +55,9 @@ $(STAMP): pyproject.toml requirements/test.lock
 
 run: install ## run a node: data in ./var, API 127.0.0.1:8470, OPS 127.0.0.1:8472
 	@exec $(BIN)/quipu run $(RUN)
+
+up: ## a healthy cluster of three nodes in containers (UP='--nodes 5 --observability')
+	@docker/up $(UP)
 
 demo: install ## run a simulated world of three nodes and print what it proves
 	@$(BIN)/python -m tests.simulation demo
@@ -127,6 +132,9 @@ bench-abuse: install ## BENCH='--help': a node under twice its peak, and beside 
 bench-cluster: install ## BENCH='--help': three nodes beside a bare loop of three processes
 	@$(BIN)/python -m bench.cluster $(BENCH)
 
+bench-order: install ## BENCH='--help': the order of three nodes beside three of etcd
+	@$(BIN)/python -m bench.order $(BENCH)
+
 bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and rustworkx
 	@$(BIN)/python -m bench.spark $(BENCH)
 
@@ -146,6 +154,7 @@ lock: install ## resolve pyproject.toml anew into requirements/*.lock
 		--no-emit-trusted-host --no-emit-find-links --no-emit-options --annotation-style=line \
 		--output-file "$$@" pyproject.toml; }; \
 	LOCK requirements/run.lock; \
+	LOCK requirements/build.lock --only-build-deps --all-build-deps; \
 	LOCK requirements/test.lock --extra test --extra analytics; \
 	LOCK requirements/analytics.lock --extra analytics; \
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes \
