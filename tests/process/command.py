@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 QUIPU = (sys.executable, "-m", "quipu.cli")
 WAIT_S = 60.0
-LONG_S = 600.0  # of work on a whole store, on a machine that does much else
+LONG_S = 600.0
 ANY_PORTS = tuple(
     part for face in ("api", "p2p", "ops") for part in (f"--{face}-listen", "127.0.0.1:0")
 )
@@ -21,10 +22,19 @@ def environment(**more: str) -> dict[str, str]:
     return plain | more
 
 
-def quipu(
-    *arguments: str, timeout_s: float = WAIT_S, **more: str
-) -> subprocess.CompletedProcess[str]:
+def quipu(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """To its end."""
+    return ended(arguments, WAIT_S, **more)
+
+
+def quipu_at_length(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same for work on a whole store, on a machine that does much else."""
+    return ended(arguments, LONG_S)
+
+
+def ended(
+    arguments: Sequence[str], timeout_s: float, **more: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*QUIPU, *arguments],
         capture_output=True,

@@ -21,8 +21,7 @@ from quipu.dumps.checking import check_contents, check_files
 from quipu.dumps.manifest import BUCKETS_TABLE, read_manifest
 from quipu.dumps.tracing import diff
 from quipu.ledger.order.sequences import next_running
-from tests.process.command import LONG_S
-from tests.process.command import quipu as command
+from tests.process.command import quipu_at_length as command
 from tests.process.harmed import Harmed
 from tests.process.load import SEQUENCE, History
 from tests.spark.python_oracle import Seen, findings
@@ -163,9 +162,9 @@ def dumps_agree(world: Harmed, folder: Path) -> int:
     for number in world.numbers:
         dump = folder / f"dump-{number}"
         data = str(world.net.data_of(world.net.node(number)))
-        done = command("export", str(dump), "--data-dir", data, timeout_s=LONG_S)
+        done = command("export", str(dump), "--data-dir", data)
         assert done.returncode == 0, done.stderr
-        sound = command("export", str(dump), "--verify", "--signatures", timeout_s=LONG_S)
+        sound = command("export", str(dump), "--verify", "--signatures")
         assert sound.returncode == 0, sound.stdout
         checked = check_files(dump)
         assert checked.problems + check_contents(checked, signatures=True) == []

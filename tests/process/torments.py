@@ -15,7 +15,7 @@ from pathlib import Path
 from quipu.devnet.processes import ProcessState, ended, send, until
 from tests.process.badnode import refusals
 from tests.process.chaos import FAIR
-from tests.process.command import LONG_S, RunningCommand, quipu
+from tests.process.command import RunningCommand, quipu_at_length
 from tests.process.disk import lose_power
 from tests.process.faults import CUT, FAR, LOSSY, NARROW, lasts
 from tests.process.harmed import Harmed
@@ -69,7 +69,7 @@ class Torments:
         for number in self.world.numbers:
             target = self.folder / f"backup-{number}"
             data = self.world.net.data_of(self.world.net.node(number))
-            done = quipu("store", "backup", str(target), "--data-dir", str(data), timeout_s=LONG_S)
+            done = quipu_at_length("store", "backup", str(target), "--data-dir", str(data))
             assert done.returncode == 0, done.stderr
             self.backups[number] = target
 
@@ -144,9 +144,7 @@ def restored(at: Torments) -> bool:
     at.kill(number)
     data = at.world.net.data_of(at.world.net.node(number))
     backup = str(at.backups[number])
-    done = quipu(
-        "store", "restore", backup, "--set-aside", "--data-dir", str(data), timeout_s=LONG_S
-    )
+    done = quipu_at_length("store", "restore", backup, "--set-aside", "--data-dir", str(data))
     assert done.returncode == 0, done.stderr
     at.lost.append(number)
     at.world.net.begin(number)
