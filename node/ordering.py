@@ -132,6 +132,7 @@ class Ordering:
     own_no: NodeNo
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
+    kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
     _behind: dict[BranchKey, None] = field(default_factory=dict)  # Read, and not all ordered
     _proposed: dict[BranchKey, Seq] = field(default_factory=dict)
     _tickets: dict[LogTicket, None] = field(default_factory=dict)  # of references, on their way
@@ -321,8 +322,10 @@ class Ordering:
         found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
         if found:
             self._applied(found)
-        if len(found) == limits.APPLIED_PER_TURN_MAX:
-            self._inputs.append(ModelGrew())  # there may be more, in a turn of its own
+        # There may be more, in a turn of its own; and what is parked may rest on what is applied.
+        is_full = len(found) == limits.APPLIED_PER_TURN_MAX
+        if is_full or (found and self.machine.waits_for_model):
+            self._inputs.append(ModelGrew())
         return found
 
     def _hear(self, notice: object) -> None:
@@ -370,6 +373,9 @@ class Ordering:
         mark = max(self._mark[0], log.base.index)
         is_long = applied - mark >= limits.LOG_KEPT_ENTRIES
         if not is_long and self._bytes_since < limits.LOG_KEPT_BYTES:
+            return
+        kept_to = self.kept_to()
+        if kept_to is not None and self._mark[0] > kept_to:
             return
         if self._mark[0] > log.base.index:
             self._inputs.append(LogCompacted(*self._mark))

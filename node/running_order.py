@@ -1,6 +1,7 @@
 """What `Order` promises, on the machine and the inbox of the node."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -9,8 +10,8 @@ from quipu.ledger.log.inputs import OrderAwaited, RecoveryForced
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.words import LogTicket
 from quipu.ledger.order.items import Lock, LockAndPublish, Publish, Release, SequenceItem
-from quipu.ledger.order.journal import Applied
-from quipu.ledger.order.sequences import Granted, Outcome, Published, SequenceRefusal
+from quipu.ledger.order.journal import Applied, Done
+from quipu.ledger.order.sequences import Granted, Published, SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
 from quipu.node import limits
 from quipu.node.inbox import Inbox
@@ -25,7 +26,7 @@ from quipu.node.order_service import (
     SequenceRefused,
     SequenceState,
 )
-from quipu.node.sequencing import Proposals, no_quorum
+from quipu.node.sequencing import Place, Proposals, no_quorum
 from quipu.node.service import Draining, EventOrdered, EventState, EventStatus, StoreIsFull
 from quipu.node.waiters import Waiters, answered
 
@@ -124,6 +125,11 @@ class RunningOrder:
         holder = found.holder if found.is_locked else None
         return SequenceState(name, found.number, found.running, found.token, holder, found.last)
 
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        names = self.machine.ordering.journal.sequences.names()
+        found = (self.sequence(name) for name in names[bisect_right(names, after) :][:limit])
+        return [one for one in found if one is not None]
+
     async def linear(self) -> None:
         self._check()
         await self._proposals.read_index()
@@ -174,12 +180,18 @@ class RunningOrder:
     def own_no(self) -> NodeNo:
         return self.machine.ordering.own_no
 
-    async def _ask(self, item: SequenceItem) -> tuple[int, Outcome]:
+    async def _ask(self, item: SequenceItem) -> tuple[int, Done]:
         self._check()
         (log_index, _), outcome = await self._proposals.propose(item)
         if isinstance(outcome, SequenceRefusal):
             raise SequenceRefused(outcome, item.name)
         return log_index, outcome
+
+    async def ordered(self, item: bytes) -> tuple[Place, Done]:
+        """Where an item of another machine stands, and what it came to. Raises `NoQuorum`,
+        `OrderUnknown`, `Overloaded`, `Draining` or `StoreIsFull`."""
+        self._check()
+        return await self._proposals.propose_bytes(item)
 
     def _check(self) -> None:
         if self.inbox.is_draining:
