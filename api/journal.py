@@ -10,6 +10,7 @@ from quipu.api.events import FOR_NOW
 from quipu.api.order_models import JournalBody, JournalEntry, JournalItem, JournalPage
 from quipu.api.reading import PageSize
 from quipu.ledger.log.serializers import SerializerSet, read_set
+from quipu.ledger.order.config_items import ConfigChange, read_config
 from quipu.ledger.order.items import (
     EventReference,
     Lock,
@@ -75,10 +76,12 @@ def _entry(call: Call, entry: OrderedEntry) -> JournalEntry:
 
 
 def _item(call: Call, data: bytes) -> JournalItem:
-    found = read_set(data) or read_item(data)
+    found = read_set(data) or read_item(data) or read_config(data)
     match found:
         case SerializerSet(stage=stage, nodes=nodes):
             return JournalItem("serializers", stage=stage.name.lower(), nodes=nodes)  # type: ignore[arg-type]
+        case ConfigChange(kind=kind, stage=step, nodes=nodes):
+            return JournalItem("config", stage=step.name.lower(), change=kind.word, nodes=nodes)  # type: ignore[arg-type]
         case EventReference():
             author = call.face.shapes.member(NodeNo(found.node_no))
             place = (str(found.journal), str(found.seq))

@@ -7,10 +7,12 @@ from quipu.api.codes import Code
 from quipu.api.problems import FieldError, Problem
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
+from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import (
     Backlogged,
     Draining,
+    NotIngestNode,
     NotTaken,
     OutcomeUnknown,
     Overloaded,
@@ -28,6 +30,9 @@ FAULTS = (
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
+    ConfigRefused,
+    NotConfigNode,
+    UnknownNode,
 )
 _CODES = {
     Reason.BAD_ENTRY: Code.INVALID_FIELD,
@@ -43,6 +48,9 @@ _WAIT = frozenset({Code.UNREAD_BACKLOG, Code.CATCHING_UP})
 
 def as_problem(error: BaseException) -> Problem | None:
     """None: not one of `FAULTS`, or a refusal that no request should meet."""
+    found = _of_change(error)
+    if found is not None:
+        return found
     match error:
         case Refused(reason=reason, detail=detail) if reason in _CODES:
             code = _CODES[reason]
@@ -73,4 +81,17 @@ def as_problem(error: BaseException) -> Problem | None:
             return Problem(Code.OUTCOME_UNKNOWN, "", entry_id=first)
         case StoreError():
             return Problem(Code.STORAGE_FAILED, "", retry_after_s=limits.RETRY_AFTER_S)
+    return None
+
+
+def _of_change(error: BaseException) -> Problem | None:
+    match error:
+        case ConfigRefused(why=why):
+            return Problem(Code(why), f"the change {error}")
+        case NotConfigNode():
+            return Problem(Code.NOT_CONFIG_NODE, str(error))
+        case UnknownNode():
+            return Problem(Code.UNKNOWN_NODE, f"there is no member {error}")
+        case NotIngestNode():
+            return Problem(Code.NOT_INGEST_NODE, str(error))
     return None
