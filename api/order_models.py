@@ -29,7 +29,18 @@ ChangeStage = Literal[
     "refuse",
 ]
 ItemKind = Literal[
-    "event", "serializers", "config", "lock", "publish", "lock-and-publish", "release", "unknown"
+    "event",
+    "serializers",
+    "config",
+    "lock",
+    "publish",
+    "lock-and-publish",
+    "release",
+    "access-list",
+    "add-client",
+    "remove-client",
+    "read-results",
+    "unknown",
 ]
 
 
@@ -67,6 +78,11 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str | None = None
     number: str | None = None
     digest: str | None = None
+    acl_id: str | None = None
+    public_key: str | None = None
+    client: int | None = None
+    upto: str | None = None
+    have: str | None = None
 
 
 class JournalEntry(msgspec.Struct, frozen=True):

@@ -181,6 +181,7 @@ SEQUENCE_LOCK_MAX = 64  # numbers of one lock: a holder that dies blocks no more
 SEQUENCES_MAX = 10_000  # 2 MB of the state that goes with a base; a further name is refused
 SEQUENCE_NUMBER_MAX = 2**63  # of one sequence: there is room above it in u64
 CLIENT_AHEAD_MAX = 64  # requests of a client that wait for the ids before them
+CLIENT_KEPT_MAX = 4_096  # requests of a client above what it says it holds: 1 MiB of memory
 CLIENT_ID_MAX = 2**32 - 1  # u32
 CLIENTS_MAX = 10_000  # ever added: 1 MB of the state that goes with a base; ids are never reused
 ACCESS_LISTS_MAX = 10_000  # ever given: 170 KB of that state; many clients may share one

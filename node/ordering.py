@@ -134,6 +134,7 @@ class Ordering:
     configuring: Configuring = field(init=False)
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
+    kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
     _behind: dict[BranchKey, None] = field(default_factory=dict)  # Read, and not all ordered
     _proposed: dict[BranchKey, Seq] = field(default_factory=dict)
     _tickets: dict[LogTicket, None] = field(default_factory=dict)  # of references, on their way
@@ -386,6 +387,9 @@ class Ordering:
         mark = max(self._mark[0], log.base.index)
         is_long = applied - mark >= limits.LOG_KEPT_ENTRIES
         if not is_long and self._bytes_since < limits.LOG_KEPT_BYTES:
+            return
+        kept_to = self.kept_to()
+        if kept_to is not None and self._mark[0] > kept_to:
             return
         if self._mark[0] > log.base.index:
             self._inputs.append(LogCompacted(*self._mark))

@@ -72,6 +72,9 @@ async def administered(folder: Path) -> AsyncIterator[Talk]:
         await administration.close()
 
 
+READ = "?upto=2&signature=" + "00" * 64
+
+
 async def _ready(api: Talk) -> str:
     await api.post("/v1/sequences/billing:lock", b"{}")
     return await api.stored({"order": 7}, stream="orders")
@@ -94,7 +97,8 @@ async def test_what_is_read_has_a_listed_status_and_the_listed_fields(
             await api.ask("PUT", "/v1/reports/last", b"{}", Content_Type="application/json")
         await api.ask("PUT", "/v1/consumers/billing", b'{"cursor":"now"}')
         path = endpoint.path.replace("{id}", argument).replace("{code}", "not-found")
-        path = path.replace("{name}", "billing") + ("?peer=1" if endpoint.name == "diff" else "")
+        path = path.replace("{name}", "billing").replace("{number}", "1")
+        path += {"diff": "?peer=1", "client_results": READ}.get(endpoint.name, "")
         reply = await api.get(path)
         listed = DOCUMENT["paths"][endpoint.path]["get"]["responses"]
         assert str(reply.status) in listed
@@ -126,7 +130,7 @@ async def test_examples_run(
     async with administered(tmp_path) as api:
         body = json.dumps(example).encode()
         await _ready(api)
-        path = path.replace("{name}", "billing")
+        path = path.replace("{name}", "billing").replace("{number}", "1")
         reply = await api.ask(method.upper(), path, body, Content_Type=kind)
         assert reply.status in {200, 201, 202, 204}, reply.body
 
