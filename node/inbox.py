@@ -16,7 +16,14 @@ from quipu.ledger.words import Ticket
 from quipu.node import limits
 from quipu.node.clock import monotonic_ms
 from quipu.node.patience import Patience
-from quipu.node.service import Backlogged, Draining, Overloaded, Stored, StoreIsFull
+from quipu.node.service import (
+    Backlogged,
+    Draining,
+    NotIngestNode,
+    Overloaded,
+    Stored,
+    StoreIsFull,
+)
 
 
 @dataclass(slots=True)
@@ -47,6 +54,7 @@ class Inbox:
     is_full: bool = False  # the disk is
     is_draining: bool = False
     is_backlogged: Callable[[], bool] = lambda: False
+    takes_entries: Callable[[], bool] = lambda: True  # this node is an ingest node
     may_wait: Callable[[InvArray], bool] = lambda inv: False  # a receipt like others
     is_awaited: Callable[[InvArray], bool] = lambda inv: True  # by somebody here
     signed_at_ms: Callable[[int], int] = lambda now_ms: now_ms  # an event that comes now
@@ -77,6 +85,8 @@ class Inbox:
             raise Draining("the node is stopping")
         if self.is_full:
             raise StoreIsFull("no room on the disk")
+        if not self.takes_entries():
+            raise NotIngestNode("this node is no ingest node any more")
         if self.is_backlogged():
             self.refused()
             raise Backlogged(limits.BACKLOG_RETRY_AFTER_S, "too much waits to become Read")

@@ -236,6 +236,7 @@ def _connect(node: Node) -> None:
     ledger.inbox.may_wait, ledger.inbox.is_awaited = ledger.may_wait, ledger.is_awaited
     ledger.inbox.signed_at_ms = signed_at_ms
     ledger.inbox.is_backlogged = is_backlogged
+    ledger.inbox.takes_entries = ledger.order.config.takes_entries
     ledger.inbox.refused = count_overload
     node.administration.drain = lambda: node.ask_stop("asked to drain")
 
