@@ -82,7 +82,9 @@ class Analysis:
             self._begin()
             self._write([of_rows(spark, plain)])
             if copies:
-                self._run_checks(ledger, engine)
+                with self._timed("structure"):
+                    self._run_structure(Structure(ledger, engine), of_rows(spark, plain))
+                self._run_checks(ledger)
             results = self._results(spark)
             if copies:
                 figures = self._measured(ledger, engine)
@@ -104,11 +106,21 @@ class Analysis:
         report.write(made, self.order.out)
         return made
 
-    def _run_checks(self, ledger: Ledger, engine: Engine) -> None:
-        with self._timed("structure"):
-            structure = Structure(ledger, engine)
-            self._write(structure.checks())
-            self.skipped += structure.cut
+    def _run_structure(self, structure: Structure, plain: DataFrame) -> None:
+        """Copies that are alike are looked at together, and each by itself where that finds
+        something."""
+        self._write(structure.checks())
+        standing = set(structure.alike.values())
+        if standing and any(
+            finding.check.startswith("dag.") and standing & set(finding.copy.split())
+            for finding in read_findings(self.order.out)
+        ):
+            self._begin()
+            structure = Structure(structure.ledger, structure.engine, twins={})
+            self._write([plain, *structure.checks()])
+        self.skipped += structure.cut
+
+    def _run_checks(self, ledger: Ledger) -> None:
         with self._timed("copies"):
             self._write(copies_checks.checks(ledger, self.order.settle_s))
         with self._timed("events"):
