@@ -58,7 +58,7 @@ def buckets(ledger: Ledger, made: DataFrame) -> DataFrame:
 def digests_of(copy: Copy) -> bytes | None:
     for name in copy.manifest.names(BUCKETS_TABLE):
         if name not in copy.broken:
-            return (copy.folder / name).read_bytes()
+            return copy.place.read(name)
     return None
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +23,7 @@ from pyspark.storagelevel import StorageLevel
 from quipu.dumps import tables
 from quipu.dumps.checking import CheckedDump
 from quipu.dumps.manifest import Manifest
+from quipu.dumps.places import Place
 
 _TYPES: dict[str, DataType] = {
     tables.ID: BinaryType(),
@@ -47,7 +47,7 @@ class Copy:
     """One dump, under the name that the findings call it by."""
 
     name: str
-    folder: Path
+    place: Place
     manifest: Manifest
     broken: frozenset[str] = frozenset()  # files that cannot be used
 
@@ -97,7 +97,7 @@ class Ledger:
 
     def _read_copy(self, copy: Copy, name: str) -> DataFrame:
         whole = [n for n in copy.manifest.names(name) if n not in copy.broken]
-        paths = [str(copy.folder / n) for n in whole]
+        paths = [copy.place.file(n) for n in whole]
         schema = schema_of(name)
         if paths:
             rows = self.spark.read.schema(schema).parquet(*paths)
@@ -120,7 +120,7 @@ def named_copies(dumps: Sequence[CheckedDump], names: dict[str, str]) -> list[Co
         name = names.get(manifest.node_id, manifest.node_id[:16])
         if often[manifest.node_id] > 1:
             name += f"@{manifest.number}"
-        prefix = len(str(dump.folder)) + 1
+        prefix = len(dump.place.file(""))
         broken = frozenset(problem.file[prefix:] for problem in dump.problems)
-        copies.append(Copy(name, dump.folder, manifest, broken))
+        copies.append(Copy(name, dump.place, manifest, broken))
     return copies
