@@ -20,12 +20,13 @@ from quipu.ledger.log.inputs import (
     LogInput,
     LogMessageReceived,
     ModelGrew,
+    OrderAwaited,
     ReadAsked,
     RecoveryForced,
     RosterChanged,
     SerializersProposed,
 )
-from quipu.ledger.log.master import Master, Proposal, Written
+from quipu.ledger.log.master import Master, Proposal, Standing, Written
 from quipu.ledger.log.messages import (
     Accept,
     AcceptedMessage,
@@ -114,6 +115,10 @@ class LogMachine:
         """Whether somebody at another node waits for the order, as its master has heard."""
         return self._master.is_awaited
 
+    def standing_of(self, node: NodeNo, now_ms: int) -> Standing | None:
+        """As master: how far that node is; None where it has not answered within two seconds."""
+        return self._master.standing_of(node, now_ms)
+
     @property
     def waits_for_model(self) -> bool:
         """Whether `ModelGrew` could change anything."""
@@ -131,6 +136,8 @@ class LogMachine:
                 self._on_read(item.ticket, turn)
             case ModelGrew():
                 self._voter.retry(turn)
+            case OrderAwaited():
+                self._voter.hurry(turn)
             case LogCompacted():
                 self._on_compacted(item, turn)
             case RosterChanged():
