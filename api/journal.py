@@ -27,6 +27,7 @@ from quipu.ledger.order.items import (
     Release,
     read_item,
 )
+from quipu.ledger.order.marks import read_mark
 from quipu.ledger.words import NodeNo
 from quipu.node.order_service import OrderedEntry
 
@@ -119,4 +120,8 @@ def _client_item(entry: OrderedEntry, number: int) -> JournalItem:
             return JournalItem("remove-client", client=client)
         case ReadResults(client_id=client, upto=upto, have=have):
             return JournalItem("read-results", client=client, upto=str(upto), have=str(have))
+    mark = read_mark(entry.items[number])
+    if mark is not None:
+        digest = mark.digest.hex()
+        return JournalItem("executor", holder=mark.node_no, number=str(mark.at), digest=digest)
     return JournalItem("unknown")

@@ -18,6 +18,7 @@ ItemKind = Literal[
     "add-client",
     "remove-client",
     "read-results",
+    "executor",
     "unknown",
 ]
 

@@ -189,4 +189,5 @@ ACCESS_LIST_BYTES_MAX = 128 * KIB  # 1,000 rules over names of a usual length
 CLIENT_ITEM_BYTES_MAX = ACCESS_LIST_BYTES_MAX + KIB  # the list and its head
 ACL_ID_BYTES = 15  # seed 001: regime u32, index u64, number in the entry u24
 CLIENT_KEY_BYTES_MAX = 128  # Ed25519 has 32; room for another kind
+EXECUTOR_MARKS_MAX = 256  # indexes of which executors said what digest they had
 JOURNAL_PARTS_MAX = 32  # state machines whose state goes with a base

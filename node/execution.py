@@ -164,7 +164,7 @@ class Execution:
                 await self._close()
                 await asyncio.sleep(limits.EXECUTOR_RETRY_S)
             except Exception as error:  # noqa: BLE001 - whatever it was, it serves no more
-                self._fail(f"{type(error).__name__}: {error}")
+                self.fail(f"{type(error).__name__}: {error}")
 
     async def _open(self) -> None:
         assert self.open_executor is not None
@@ -182,7 +182,7 @@ class Execution:
         if executor is not None:
             await self._in_thread(executor.close)
 
-    def _fail(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         """It serves no more; the node goes on."""
         self.state, self.detail = "failed", why
         self.log.error("the executor has stopped", reason=why)

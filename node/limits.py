@@ -36,6 +36,8 @@ APPLIED_PER_TURN_MAX = 4  # log entries: of 1,024 events each some 40 ms of a no
 EXECUTED_PER_TURN_MAX = 64  # log entries of one turn of the executor, which is one fsync
 EXECUTED_IDLE_MAX = 1_024  # log entries without a command before its applied index is written
 EXECUTED_WAIT_S = 30.0  # for an executor that is behind the order, as long as an app waits
+EXECUTOR_LOOK_S = 2.0  # between two looks at what other executors say
+EXECUTOR_MARK_ENTRIES = 1_024  # log entries after which one says again how far it is
 EXECUTOR_RETRY_S = 1.0  # after a disk that was full or failed
 METAS_RECENT_MAX = 8_192  # places of events kept at hand for the log, 4 MiB
 

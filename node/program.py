@@ -126,6 +126,7 @@ class Node:
             waiting = len(ledger.inbox.pending)
             self.log.warning("not everything was finished in time", waiting=waiting)
             ledger.inbox.fail_all(Draining("the node stopped before this was stored"))
+        await ledger.comparing.stop()
         await ledger.execution.stop()
 
     def close(self) -> None:
@@ -248,6 +249,7 @@ def _connect(node: Node) -> None:
     ledger.order.is_live = ledger.is_live
     ledger.turns.outlets = _outlets(node)
     ledger.execution.start()
+    ledger.comparing.start()
 
 
 def _outlets(node: Node) -> Outlets:

@@ -14,6 +14,7 @@ from quipu.ledger.log.effects import LogSpoken
 from quipu.ledger.order.journal import Applied
 from quipu.ledger.words import EventId, Journal, NodeId, NodeNo
 from quipu.node import limits
+from quipu.node.comparing import Comparing
 from quipu.node.consumers import KeptConsumers
 from quipu.node.execution import Execution
 from quipu.node.explain import Witness
@@ -72,10 +73,12 @@ class RunningLedger:
     _for_read: Waiters = field(default_factory=lambda: Waiters("events to become Read"))
     order: RunningOrder = field(init=False)
     clients: RunningClients = field(init=False)
+    comparing: Comparing = field(init=False)
 
     def __post_init__(self) -> None:
         self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
         self.clients = RunningClients(self.order, self.execution)
+        self.comparing = Comparing(self.order, self.execution)
 
     # --- who ------------------------------------------------------------------------------------
     @property

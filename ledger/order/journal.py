@@ -21,6 +21,7 @@ from quipu.ledger.messages import Number32
 from quipu.ledger.order.client_items import read_client_item
 from quipu.ledger.order.extension import ModelEvent, references_of
 from quipu.ledger.order.items import EventReference, read_item
+from quipu.ledger.order.marks import ExecutorMark, Marks, read_mark
 from quipu.ledger.order.registry import ItemPlace, Registry, RegistryOutcome
 from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
 from quipu.ledger.refusals import Reason, refuse
@@ -110,7 +111,7 @@ class Reader(Protocol):
         """The events of other branches that this one goes on from, one for each of them."""
 
 
-Done = Outcome | RegistryOutcome
+Done = Outcome | RegistryOutcome | ExecutorMark
 
 
 class Applied(NamedTuple):
@@ -134,6 +135,7 @@ class Journal:
     ordered: dict[BranchKey, tuple[Seq, EventId]] = field(default_factory=dict)
     sequences: Sequences = field(default_factory=Sequences)
     registry: Registry = field(default_factory=Registry)
+    marks: Marks = field(default_factory=Marks)
     _chosen: deque[LogEntry] = field(default_factory=deque)
     _base: tuple[Index, JournalRecord] | None = None
 
@@ -225,6 +227,9 @@ class Journal:
             elif (of_client := read_client_item(data)) is not None:
                 place = ItemPlace(Regime(entry.regime), self.applied, number)
                 outcomes.append((number, self.registry.apply(of_client, place)))
+            elif (mark := read_mark(data)) is not None:
+                self.marks.take(mark)
+                outcomes.append((number, mark))
         return Applied(entry, tuple(events), tuple(outcomes))
 
     # --- what goes with a base ------------------------------------------------------------------

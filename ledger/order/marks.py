@@ -1,0 +1,83 @@
+"""How far executors are, and whether they agree: what each says of itself in the order.
+
+A pure function of the order, the same on every node. It is no part of the state that goes with a
+base: who begins there waits for the next marks.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+from quipu.ledger import limits
+from quipu.ledger.canonical import Canonical, encode
+from quipu.ledger.event import U64, Bytes32
+from quipu.ledger.messages import Number32
+from quipu.ledger.refusals import Refused
+
+
+class ExecutorMark(
+    msgspec.Struct, array_like=True, frozen=True, tag=36, forbid_unknown_fields=True
+):
+    """The executor of this node has the digest `digest` as of index `at`, and has made durable
+    what it executed up to `executed`."""
+
+    node_no: Number32
+    at: U64
+    digest: Bytes32
+    executed: U64
+
+
+_codec = Canonical(ExecutorMark, limits.ORDER_ITEM_BYTES_MAX)
+
+
+def encode_mark(mark: ExecutorMark) -> bytes:
+    return encode(mark)
+
+
+def read_mark(data: bytes) -> ExecutorMark | None:
+    """None for what is none."""
+    try:
+        return _codec.decode(data)
+    except Refused:
+        return None
+
+
+class Verdict(StrEnum):
+    AGREES = "agrees"  # or nobody has said anything else
+    UNDECIDED = "undecided"  # somebody differs, and too few have spoken
+    DIFFERS = "differs"  # more than half have another one, or nobody can come to have more
+
+
+@dataclass(slots=True)
+class Marks:
+    """Invariant: of the newest indexes that somebody spoke of, what each node said of them."""
+
+    told: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    executed: dict[int, int] = field(default_factory=dict)
+
+    def take(self, mark: ExecutorMark) -> None:
+        self.told.setdefault(mark.at, {})[mark.node_no] = mark.digest
+        self.executed[mark.node_no] = max(mark.executed, self.executed.get(mark.node_no, 0))
+        while len(self.told) > limits.EXECUTOR_MARKS_MAX:
+            del self.told[next(iter(self.told))]
+
+    def verdict(self, at: int, digest: bytes, members: int) -> Verdict:
+        """Of an executor that has this digest there, among so many that may have one."""
+        others = [said for said in self.told.get(at, {}).values() if said != digest]
+        if not others:
+            return Verdict.AGREES
+        mine = len(self.told[at]) - len(others)
+        most = max(others.count(one) for one in dict.fromkeys(others))
+        silent = max(members - len(self.told[at]), 0)
+        if 2 * mine > members:
+            return Verdict.AGREES
+        if 2 * most > members or 2 * (mine + silent) <= members:
+            return Verdict.DIFFERS
+        return Verdict.UNDECIDED
+
+    def reached(self, members: int) -> int:
+        """What a majority of so many has made durable."""
+        found = sorted(self.executed.values(), reverse=True)
+        majority = members // 2 + 1
+        return found[majority - 1] if len(found) >= majority else 0
