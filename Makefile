@@ -20,10 +20,12 @@ BENCH ?=
 FUZZ ?=
 # Flags for `make run`, as RUN='--api-listen 127.0.0.1:9470'
 RUN ?=
+# Flags for `make up`
+UP ?=
 
 BIN := .venv/bin
 STAMP := .venv/installed
-LOCKS := requirements/run.lock requirements/test.lock requirements/analytics.lock
+LOCKS := requirements/run.lock requirements/build.lock requirements/test.lock requirements/analytics.lock
 TYPED := quipu $(wildcard tests bench)
 FAST_GROUPS := $(wildcard tests/unit tests/property tests/contract tests/vectors tests/conformance)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -31,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-order bench-spark reference figures clean
+	bench-order bench-spark reference figures clean up
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +53,9 @@ $(STAMP): pyproject.toml requirements/test.lock
 
 run: install ## run a node: data in ./var, API 127.0.0.1:8470, OPS 127.0.0.1:8472
 	@exec $(BIN)/quipu run $(RUN)
+
+up: ## a healthy cluster of three nodes in containers (UP='--nodes 5 --observability')
+	@docker/up $(UP)
 
 demo: install ## run a simulated world of three nodes and print what it proves
 	@$(BIN)/python -m tests.simulation demo
@@ -135,6 +140,7 @@ lock: install ## resolve pyproject.toml anew into requirements/*.lock
 		--no-emit-trusted-host --no-emit-find-links --no-emit-options --annotation-style=line \
 		--output-file "$$@" pyproject.toml; }; \
 	LOCK requirements/run.lock; \
+	LOCK requirements/build.lock --only-build-deps --all-build-deps; \
 	LOCK requirements/test.lock --extra test --extra analytics; \
 	LOCK requirements/analytics.lock --extra analytics
 

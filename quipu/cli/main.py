@@ -7,6 +7,7 @@ import typer
 
 from quipu.cli import (
     analysing,
+    benching,
     checking,
     client_commands,
     devnet_commands,
@@ -80,6 +81,10 @@ app.command("export", epilog="Example: `quipu export dumps/n1 --data-dir var`")(
     store_commands.export
 )
 app.command("check", epilog="Example: `quipu check --format nagios`")(checking.check)
+
+app.command("bench", epilog="Example: `quipu bench --seconds 10 --connections 64 --wait read`")(
+    benching.bench
+)
 
 consumers = typer.Typer(
     help="Named cursors that a node keeps for `quipu follow --consumer`.",

@@ -25,6 +25,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "ledger/entry.py:data_entry": "keywords, one for each thing that an app may say of an entry",
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
     "quipu/cli/analysing.py:analyse": OPTIONS,
+    "quipu/cli/benching.py:bench": OPTIONS,
     "quipu/cli/ledger_commands.py:list_": OPTIONS,
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,
