@@ -19,6 +19,8 @@ ItemKind = Literal[
     "remove-client",
     "read-results",
     "executor",
+    "snapshot-wanted",
+    "snapshot",
     "unknown",
 ]
 

@@ -190,4 +190,6 @@ CLIENT_ITEM_BYTES_MAX = ACCESS_LIST_BYTES_MAX + KIB  # the list and its head
 ACL_ID_BYTES = 15  # seed 001: regime u32, index u64, number in the entry u24
 CLIENT_KEY_BYTES_MAX = 128  # Ed25519 has 32; room for another kind
 EXECUTOR_MARKS_MAX = 256  # indexes of which executors said what digest they had
+SNAPSHOTS_TOLD_MAX = 8  # indexes as of which executors made snapshots
+ENGINE_CHARACTERS_MAX = 256  # version, processor, build and interpreter of an executor
 JOURNAL_PARTS_MAX = 32  # state machines whose state goes with a base

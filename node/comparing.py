@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from quipu.ledger.order.marks import ExecutorMark, Marks, Verdict, encode_mark
+from quipu.ledger.order.marks import ExecutorMark, Marks, SnapshotMade, Verdict, encode_mark
 from quipu.ledger.words import NOT_A_MEMBER
 from quipu.node import limits
 from quipu.node.client_service import NoExecutor
@@ -27,6 +27,7 @@ class Comparing:
     execution: Execution
     _task: asyncio.Task[None] | None = None
     _said: tuple[int, int] = (0, 0)  # the last command that it spoke of, and how far it was
+    _snapshot_said: int = 0
     _voted: dict[int, None] = field(default_factory=dict)
 
     def start(self) -> None:
@@ -44,6 +45,17 @@ class Comparing:
             with suppress(NoExecutor, NoQuorum, OrderUnknown, NotTaken):
                 await self.compare()
                 await self.tell()
+                await self._tell_snapshot()
+
+    async def _tell_snapshot(self) -> None:
+        """That others may fetch it, and what they will find."""
+        made = self.execution.made
+        if made is None or made.applied.at == self._snapshot_said:
+            return
+        self._snapshot_said = made.applied.at
+        (at, digest), tables, engine, size, of_file = made
+        mark = SnapshotMade(self.order.own_no, at, digest, tables, engine, size, of_file)
+        await self.order.ordered(encode_mark(mark))
 
     @property
     def _marks(self) -> Marks:

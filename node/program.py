@@ -175,7 +175,7 @@ def open_node(
         time.monotonic,
         network,
         _consumers(directory, log),
-        Execution(machine, _executor_opener(settings, machine), log),
+        Execution(machine, _executor_opener(settings, machine), settings.executor_dir, log),
     )
     administration = _administration(settings, directory, ledger, log)
     node = Node(settings, directory, ledger, administration, log, asyncio.Event())
@@ -244,7 +244,7 @@ def _connect(node: Node) -> None:
 
     network.tell = peer_moved
     network.number_of = number_of
-    network.answer = Answers(ledger, clock).answer
+    network.answer = Answers(ledger, clock, ledger.catching_up.chunk).answer
     ledger.machine.ordering.is_awaited = ledger.order.is_awaited
     ledger.order.is_live = ledger.is_live
     ledger.turns.outlets = _outlets(node)

@@ -21,7 +21,7 @@ from quipu.ledger.messages import Number32
 from quipu.ledger.order.client_items import read_client_item
 from quipu.ledger.order.extension import ModelEvent, references_of
 from quipu.ledger.order.items import EventReference, read_item
-from quipu.ledger.order.marks import ExecutorMark, Marks, read_mark
+from quipu.ledger.order.marks import ExecutorItem, Marks, read_mark
 from quipu.ledger.order.registry import ItemPlace, Registry, RegistryOutcome
 from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
 from quipu.ledger.refusals import Reason, refuse
@@ -111,7 +111,7 @@ class Reader(Protocol):
         """The events of other branches that this one goes on from, one for each of them."""
 
 
-Done = Outcome | RegistryOutcome | ExecutorMark
+Done = Outcome | RegistryOutcome | ExecutorItem
 
 
 class Applied(NamedTuple):

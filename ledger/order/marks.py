@@ -6,6 +6,7 @@ base: who begins there waits for the next marks.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, assert_never
 
 import msgspec
 
@@ -28,14 +29,44 @@ class ExecutorMark(
     executed: U64
 
 
-_codec = Canonical(ExecutorMark, limits.ORDER_ITEM_BYTES_MAX)
+class SnapshotWanted(
+    msgspec.Struct, array_like=True, frozen=True, tag=37, forbid_unknown_fields=True
+):
+    """The executor of this node lacks log entries that nobody holds: all others make a snapshot
+    as of this very index."""
+
+    node_no: Number32
 
 
-def encode_mark(mark: ExecutorMark) -> bytes:
+class SnapshotMade(
+    msgspec.Struct, array_like=True, frozen=True, tag=38, forbid_unknown_fields=True
+):
+    """What this node has as of index `at`: tables and results by their digest, the file by its."""
+
+    node_no: Number32
+    at: U64
+    digest: Bytes32
+    tables: Bytes32
+    engine: Annotated[str, msgspec.Meta(max_length=limits.ENGINE_CHARACTERS_MAX)]
+    file_bytes: U64
+    file_digest: Bytes32
+
+    @property
+    def content(self) -> tuple[bytes, bytes, str]:
+        """Equal wherever executors agree; files need not be."""
+        return self.digest, self.tables, self.engine
+
+
+ExecutorItem = ExecutorMark | SnapshotWanted | SnapshotMade
+
+_codec: Canonical[ExecutorItem] = Canonical(ExecutorItem, limits.ORDER_ITEM_BYTES_MAX)  # type: ignore[arg-type]
+
+
+def encode_mark(mark: ExecutorItem) -> bytes:
     return encode(mark)
 
 
-def read_mark(data: bytes) -> ExecutorMark | None:
+def read_mark(data: bytes) -> ExecutorItem | None:
     """None for what is none."""
     try:
         return _codec.decode(data)
@@ -55,8 +86,22 @@ class Marks:
 
     told: dict[int, dict[int, bytes]] = field(default_factory=dict)
     executed: dict[int, int] = field(default_factory=dict)
+    snapshots: dict[int, dict[int, SnapshotMade]] = field(default_factory=dict)
 
-    def take(self, mark: ExecutorMark) -> None:
+    def take(self, mark: ExecutorItem) -> None:
+        match mark:
+            case ExecutorMark():
+                self._take_mark(mark)
+            case SnapshotMade():
+                self.snapshots.setdefault(mark.at, {})[mark.node_no] = mark
+                while len(self.snapshots) > limits.SNAPSHOTS_TOLD_MAX:
+                    del self.snapshots[next(iter(self.snapshots))]
+            case SnapshotWanted():
+                pass  # it speaks to executors
+            case _:
+                assert_never(mark)
+
+    def _take_mark(self, mark: ExecutorMark) -> None:
         self.told.setdefault(mark.at, {})[mark.node_no] = mark.digest
         self.executed[mark.node_no] = max(mark.executed, self.executed.get(mark.node_no, 0))
         while len(self.told) > limits.EXECUTOR_MARKS_MAX:
@@ -75,6 +120,14 @@ class Marks:
         if 2 * most > members or 2 * (mine + silent) <= members:
             return Verdict.DIFFERS
         return Verdict.UNDECIDED
+
+    def agreed(self, at: int, members: int) -> list[SnapshotMade]:
+        """Snapshots as of an index that enough others made, all of one content; none where too few
+        have spoken, or two differ."""
+        found = list(self.snapshots.get(at, {}).values())
+        is_enough = len(found) >= max(1, members // 2)
+        contents = dict.fromkeys(one.content for one in found)
+        return found if is_enough and len(contents) == 1 else []
 
     def reached(self, members: int) -> int:
         """What a majority of so many has made durable."""
