@@ -139,7 +139,7 @@ class Execution:
         is_long = journal.applied - base > limits.LOG_HELD_ENTRIES_MAX
         if is_long or not journal.registry.lists:
             return None
-        kept = [self.applied.at] if self.state in {"running", "waiting"} else []
+        kept: list[int] = [self.applied.at] if self.state in {"running", "waiting"} else []
         speakers = len(journal.marks.executed)
         if speakers:
             kept.append(journal.marks.reached(speakers))
