@@ -19,6 +19,7 @@ from quipu.ledger.order.client_items import (
     acl_id,
     read_client_item,
 )
+from quipu.ledger.order.config_items import ConfigChange, read_config
 from quipu.ledger.order.items import (
     EventReference,
     Lock,
@@ -86,10 +87,12 @@ def _entry(call: Call, entry: OrderedEntry) -> JournalEntry:
 
 def _item(call: Call, entry: OrderedEntry, at: int) -> JournalItem:
     data = entry.items[at]
-    found = read_set(data) or read_item(data)
+    found = read_set(data) or read_item(data) or read_config(data)
     match found:
         case SerializerSet(stage=stage, nodes=nodes):
             return JournalItem("serializers", stage=stage.name.lower(), nodes=nodes)  # type: ignore[arg-type]
+        case ConfigChange(kind=kind, stage=step, nodes=nodes):
+            return JournalItem("config", stage=step.name.lower(), change=kind.word, nodes=nodes)  # type: ignore[arg-type]
         case EventReference():
             author = call.face.shapes.member(NodeNo(found.node_no))
             place = (str(found.journal), str(found.seq))

@@ -192,4 +192,5 @@ CLIENT_KEY_BYTES_MAX = 128  # Ed25519 has 32; room for another kind
 EXECUTOR_MARKS_MAX = 256  # indexes of which executors said what digest they had
 SNAPSHOTS_TOLD_MAX = 8  # indexes as of which executors made snapshots
 ENGINE_CHARACTERS_MAX = 256  # version, processor, build and interpreter of an executor
+ROLES_MAX = 1_024  # of nodes that are not as every member is: 32 members have 96 at a time
 JOURNAL_PARTS_MAX = 32  # state machines whose state goes with a base

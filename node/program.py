@@ -233,6 +233,7 @@ def _connect(node: Node) -> None:
     ledger.inbox.wake, ledger.inbox.wake_later = ledger.turns.wake, ledger.turns.wake_later
     ledger.inbox.is_awaited = ledger.is_awaited
     ledger.inbox.is_backlogged = is_backlogged
+    ledger.inbox.takes_entries = ledger.order.config.takes_entries
     ledger.inbox.refused = count_overload
     node.administration.drain = lambda: node.ask_stop("asked to drain")
 

@@ -166,6 +166,12 @@ journal.command("status", epilog="Example: `quipu journal status -o json`")(
 journal.command("entries", epilog="Example: `quipu journal entries --after 100 -n 5`")(
     order_commands.journal_entries
 )
+journal.command("config", epilog="Example: `quipu journal config -o json`")(
+    order_commands.journal_config
+)
+journal.command(
+    "propose", epilog="Example: `quipu journal propose serializers n1 n2 n3 --data-dir var`"
+)(store_commands.journal_propose)
 journal.command("recover", epilog="Example: `quipu journal recover --data-dir var`")(
     store_commands.journal_recover
 )
