@@ -227,11 +227,15 @@ def _connect(node: Node) -> None:
     def is_backlogged() -> bool:
         return ledger.machine.core.author.is_backlogged()  # the core may be another by then
 
+    def signed_at_ms(now_ms: int) -> int:
+        return ledger.machine.core.signed_at_ms(now_ms)
+
     def count_overload() -> None:
         ledger.measures.overloaded += 1
 
     ledger.inbox.wake, ledger.inbox.wake_later = ledger.turns.wake, ledger.turns.wake_later
-    ledger.inbox.is_awaited = ledger.is_awaited
+    ledger.inbox.may_wait, ledger.inbox.is_awaited = ledger.may_wait, ledger.is_awaited
+    ledger.inbox.signed_at_ms = signed_at_ms
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.takes_entries = ledger.order.config.takes_entries
     ledger.inbox.refused = count_overload
@@ -271,6 +275,8 @@ def _outlets(node: Node) -> Outlets:
     return Outlets(
         network.send,
         network.send_log,
+        network.send_soon,
+        network.flush,
         ledger.tell,
         ledger.hear_order,
         epoch_opened,
