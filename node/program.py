@@ -129,6 +129,7 @@ class Node:
             waiting = len(ledger.inbox.pending)
             self.log.warning("not everything was finished in time", waiting=waiting)
             ledger.inbox.fail_all(Draining("the node stopped before this was stored"))
+        await ledger.comparing.stop()
         await ledger.execution.stop()
 
     def close(self) -> None:
@@ -177,7 +178,7 @@ def open_node(
         time.monotonic,
         network,
         _consumers(directory, log),
-        Execution(machine, _executor_opener(settings, machine), log),
+        Execution(machine, _executor_opener(settings, machine), settings.executor_dir, log),
     )
     administration = _administration(settings, directory, ledger, log)
     node = Node(settings, directory, ledger, administration, log, asyncio.Event())
@@ -251,11 +252,12 @@ def _connect(node: Node) -> None:
 
     network.tell = peer_moved
     network.number_of = number_of
-    network.answer = Answers(ledger, clock).answer
+    network.answer = Answers(ledger, clock, ledger.catching_up.chunk).answer
     ledger.machine.ordering.is_awaited = ledger.order.is_awaited
     ledger.order.is_live = ledger.is_live
     ledger.turns.outlets = _outlets(node)
     ledger.execution.start()
+    ledger.comparing.start()
 
 
 def _outlets(node: Node) -> Outlets:
