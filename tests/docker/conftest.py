@@ -13,6 +13,7 @@ from tests.docker.engine import Engine, engine, images_folder, lacking
 from tests.tree import ROOT
 
 DOCKER = ROOT / "docker"
+FIRST_TEST_S_MAX = 1_800
 SELF_SIGNED = (
     *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
     *("-subj", "/CN=canary of the tests", "-days", "2"),
@@ -32,6 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names = item.fixturenames if isinstance(item, pytest.Function) else ()
         if Path(__file__).parent in item.path.parents and "image" in names:
             item.add_marker(pytest.mark.xdist_group("docker"))
+            item.add_marker(pytest.mark.timeout(FIRST_TEST_S_MAX))  # the first one builds
 
 
 def made_canary(folder: Path) -> Path:
