@@ -198,3 +198,16 @@ def test_the_volume_outlives_the_containers(three: Containers) -> None:
     assert "3 nodes are healthy" in three.engine.run(DOCKER / "up").stdout
     for name in NAMES:
         three.read_at(name, identity)
+
+
+def test_a_first_founder_whose_volume_is_gone_founds_no_second_cluster(three: Containers) -> None:
+    """The last test: n1 comes back with another key, which is no member's."""
+    identity = three.submit("n2", 50)
+    before = three.ask("n1", "/v1/node")
+    three.compose("rm", "--stop", "--force", "n1")
+    three.engine.docker("volume", "rm", "quipu_n1")
+    three.compose("up", "--detach", "--no-deps", "n1")
+    three.read_at("n1", identity)
+    after = three.ask("n1", "/v1/node")
+    assert after["cluster_id"] == before["cluster_id"]
+    assert after["node_id"] != before["node_id"]
