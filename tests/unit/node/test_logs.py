@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from quipu.node.exits import Exit
-from quipu.node.logs import Bridge, open_log
+from quipu.node.logs import AUDIT, FACTS, Bridge, Threshold, open_log
 from quipu.node.program import _stop_hard
 from quipu.node.settings import LogSettings
 
@@ -53,3 +53,28 @@ def test_a_stop_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     _stop_hard(open_log(LogSettings(), out))
     assert ended == [Exit.FAILURE]
     assert "took too long" in lines(out)[0]["event"]
+
+
+def test_the_level_moves_while_the_node_runs() -> None:
+    out, threshold = io.StringIO(), Threshold("warning")
+    log = open_log(LogSettings(level="warning"), out, threshold)
+    log.info("unheard")
+    before = logging.getLogger().level
+    try:
+        threshold.move("debug")
+        assert (threshold.level, logging.getLogger().level) == ("debug", logging.DEBUG)
+    finally:
+        logging.getLogger().setLevel(before)
+    log.debug("heard")
+    assert [line["event"] for line in lines(out)] == ["heard"]
+
+
+def test_the_audit_is_written_at_every_level() -> None:
+    out = io.StringIO()
+    bridged = Bridge(open_log(LogSettings(level="error"), out, Threshold("error")))
+    for name in ("quipu.api", AUDIT):
+        record = logging.LogRecord(name, logging.INFO, "", 0, "admin verb", (), None)
+        setattr(record, FACTS, {"who": "uid 7"})
+        bridged.handle(record)
+    (line,) = lines(out)
+    assert (line["logger"], line["who"]) == (AUDIT, "uid 7")
