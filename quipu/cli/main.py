@@ -8,6 +8,7 @@ import typer
 from quipu.cli import (
     analysing,
     checking,
+    demo_command,
     devnet_commands,
     ledger_commands,
     node_commands,
@@ -184,6 +185,8 @@ sequence.command("release", epilog="Example: `quipu sequence release invoices --
     order_commands.sequence_release
 )
 app.add_typer(sequence, name="sequence")
+
+app.command("demo", epilog="Example: `quipu demo --seconds 60`")(demo_command.demo)
 
 errors = typer.Typer(
     help="What the problem codes mean.",
