@@ -7,6 +7,8 @@ triggers it. A code is never used again for something else.
 from enum import StrEnum
 from typing import NamedTuple
 
+from quipu.api.client_codes import CLIENT_KINDS
+
 
 class Code(StrEnum):
     MALFORMED_BODY = "malformed-body"
@@ -28,6 +30,8 @@ class Code(StrEnum):
     CONSUMER_NOT_FOUND = "consumer-not-found"
     PEER_NOT_FOUND = "peer-not-found"
     SEQUENCE_NOT_FOUND = "sequence-not-found"
+    CLIENT_NOT_FOUND = "client-not-found"
+    ACL_NOT_FOUND = "acl-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
@@ -41,12 +45,22 @@ class Code(StrEnum):
     NOT_HOLDER = "not-holder"
     TOO_MANY_SEQUENCES = "too-many-sequences"
     EXHAUSTED = "exhausted"
+    TOO_MANY_CLIENTS = "too-many-clients"
+    CLIENT_TERMINATED = "client-terminated"
+    TOO_FAR_AHEAD = "too-far-ahead"
+    RESULTS_UNREAD = "results-unread"
+    RELEASED = "released"
+    CLIENT_REMOVED = "client-removed"
     CURSOR_GONE = "cursor-gone"
     JOURNAL_GONE = "journal-gone"
     CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
     KEY_REUSED = "key-reused"
+    BAD_SIGNATURE = "bad-signature"
+    BAD_MESSAGE_ID = "bad-message-id"
+    NOT_DETERMINISTIC = "not-deterministic"
+    STATEMENT_REFUSED = "statement-refused"
     UPGRADE_REQUIRED = "upgrade-required"
     TOO_MANY_REQUESTS = "too-many-requests"
     INTERNAL = "internal"
@@ -58,6 +72,8 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = "outcome-unknown"
     NO_QUORUM = "no-quorum"
     ORDER_UNKNOWN = "order-unknown"
+    NO_EXECUTOR = "no-executor"
+    EXECUTOR_BEHIND = "executor-behind"
     PEER_SILENT = "peer-silent"
     STORAGE_FULL = "storage-full"
     STORAGE_FAILED = "storage-failed"
@@ -443,4 +459,5 @@ KINDS: dict[Code, Kind] = {
         "Use another node; the operator looks at the log and runs `quipu store verify`.",
     ),
 }
+KINDS |= {Code(name): Kind(*told) for name, told in CLIENT_KINDS.items()}
 assert set(KINDS) == set(Code)

@@ -10,6 +10,15 @@ from quipu.api.events import FOR_NOW
 from quipu.api.order_models import JournalBody, JournalEntry, JournalItem, JournalPage
 from quipu.api.reading import PageSize
 from quipu.ledger.log.serializers import SerializerSet, read_set
+from quipu.ledger.log.words import Index, Regime
+from quipu.ledger.order.client_items import (
+    AccessList,
+    AddClient,
+    ReadResults,
+    RemoveClient,
+    acl_id,
+    read_client_item,
+)
 from quipu.ledger.order.items import (
     EventReference,
     Lock,
@@ -70,11 +79,12 @@ def _entry(call: Call, entry: OrderedEntry) -> JournalEntry:
         call.face.shapes.member(entry.master_no),
         entry.final,
         entry.digest.hex(),
-        [_item(call, data) for data in entry.items],
+        [_item(call, entry, number) for number in range(len(entry.items))],
     )
 
 
-def _item(call: Call, data: bytes) -> JournalItem:
+def _item(call: Call, entry: OrderedEntry, at: int) -> JournalItem:
+    data = entry.items[at]
     found = read_set(data) or read_item(data)
     match found:
         case SerializerSet(stage=stage, nodes=nodes):
@@ -95,4 +105,18 @@ def _item(call: Call, data: bytes) -> JournalItem:
             return JournalItem("lock-and-publish", name=name, holder=holder, digest=digest)
         case Release(name=name, holder=holder):
             return JournalItem("release", name=name, holder=holder, token=str(found.token))
+    return _client_item(entry, at)
+
+
+def _client_item(entry: OrderedEntry, number: int) -> JournalItem:
+    match read_client_item(entry.items[number]):
+        case AccessList():
+            place = (Regime(entry.regime), Index(entry.log_index), number)
+            return JournalItem("access-list", acl_id=acl_id(*place).hex())
+        case AddClient(acl=acl, public=public):
+            return JournalItem("add-client", acl_id=acl.hex(), public_key=public.hex())
+        case RemoveClient(client_id=client):
+            return JournalItem("remove-client", client=client)
+        case ReadResults(client_id=client, upto=upto, have=have):
+            return JournalItem("read-results", client=client, upto=str(upto), have=str(have))
     return JournalItem("unknown")

@@ -102,3 +102,6 @@ INGEST_DETAIL_CHARS_MAX = 200  # of one refusal: what a frame of refusals holds 
 INGEST_MOLDS_MAX = 1_024  # pairs of stream and content type that a connection is quick with
 INGEST_ROOM_S = 0.005  # how soon a full inbox is asked again; two commits
 INGEST_CLOSE_S = 2.0  # how long a producer has for its half of the goodbye
+
+# --- clients -------------------------------------------------------------------------------------
+CLIENT_DIGITS_MAX = 10  # of the number of a client, u32

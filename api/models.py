@@ -15,7 +15,7 @@ EntryIdText = Annotated[
     str, msgspec.Meta(pattern="^[0-9a-f]{64}:[0-9]+$", examples=["ab" * 32 + ":0"])
 ]
 U64Text = Annotated[str, msgspec.Meta(pattern="^[0-9]+$", description="u64 as text")]
-State = Literal["stored", "read", "ordered", "void"]
+State = Literal["stored", "read", "ordered", "executed", "void"]
 Kind = Literal["data", "config", "void"]
 QueryVerdict = Literal["agreed", "contested", "timeout"]
 

@@ -8,7 +8,17 @@ from quipu.api.models import MemberRef
 
 Stage = Literal["nominate", "refuse", "implement", "confirm"]
 ItemKind = Literal[
-    "event", "serializers", "lock", "publish", "lock-and-publish", "release", "unknown"
+    "event",
+    "serializers",
+    "lock",
+    "publish",
+    "lock-and-publish",
+    "release",
+    "access-list",
+    "add-client",
+    "remove-client",
+    "read-results",
+    "unknown",
 ]
 
 
@@ -45,6 +55,11 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str | None = None
     number: str | None = None
     digest: str | None = None
+    acl_id: str | None = None
+    public_key: str | None = None
+    client: int | None = None
+    upto: str | None = None
+    have: str | None = None
 
 
 class JournalEntry(msgspec.Struct, frozen=True):

@@ -69,6 +69,11 @@ async def docs(call: Call) -> Response:
     return _answer(call, "docs.html")
 
 
+async def favicon(call: Call) -> Response:
+    """Browsers ask for it where a page names none."""
+    return _answer(call, "knot.svg")
+
+
 async def page_file(call: Call) -> Response:
     return _answer(call, call.argument)
 
@@ -100,5 +105,6 @@ PAGE = (
     _shown("/ui", "front_ui", "Leads to the page", front),
     _shown("/ui/", "page", "The page", page),
     _shown("/ui/{file}", "page_file", "A file of the page", page_file),
+    _shown("/favicon.ico", "favicon", "The sign of the page", favicon),
     _shown("/docs", "docs", "This interface, to read", docs),
 )

@@ -4,9 +4,11 @@ from math import ceil
 
 from quipu.api import limits
 from quipu.api.codes import Code
-from quipu.api.problems import FieldError, Problem
+from quipu.api.problems import FieldError, Problem, at
+from quipu.ledger.order.registry import RegistryRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
+from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import (
     Backlogged,
@@ -28,7 +30,10 @@ FAULTS = (
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
+    ClientRefused,
+    NoExecutor,
 )
+_RETRIED = frozenset({Code.TOO_FAR_AHEAD, Code.RESULTS_UNREAD})
 _CODES = {
     Reason.BAD_ENTRY: Code.INVALID_FIELD,
     Reason.BAD_BODY: Code.TOO_LARGE,
@@ -64,6 +69,8 @@ def as_problem(error: BaseException) -> Problem | None:
         case SequenceRefused(why=why):
             retry = limits.RETRY_AFTER_S if why is SequenceRefusal.LOCKED else 0
             return Problem(Code(why), f"sequence {error}", retry_after_s=retry)
+        case ClientRefused() | NoExecutor():
+            return _of_clients(error)
         case JournalGone(oldest=oldest):
             return Problem(Code.JOURNAL_GONE, str(error), oldest=str(oldest))
         case StoreIsFull():
@@ -74,3 +81,16 @@ def as_problem(error: BaseException) -> Problem | None:
         case StoreError():
             return Problem(Code.STORAGE_FAILED, "", retry_after_s=limits.RETRY_AFTER_S)
     return None
+
+
+def _of_clients(error: ClientRefused | NoExecutor) -> Problem:
+    match error:
+        case ClientRefused(why=RegistryRefusal.BAD_KEY, detail=detail):
+            return at(Code.INVALID_FIELD, "/public_key", detail)
+        case ClientRefused(why=why, detail=detail):
+            code = Code(why)
+            return Problem(code, detail, retry_after_s=limits.RETRY_AFTER_S * (code in _RETRIED))
+        case NoExecutor(may_come=True):
+            return Problem(Code.EXECUTOR_BEHIND, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case _:
+            return Problem(Code.NO_EXECUTOR, str(error))

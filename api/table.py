@@ -4,6 +4,7 @@ from quipu.api import cluster, diff, documents, events, members, ops
 from quipu.api.admin_table import ADMIN as ADMIN_ALONE
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
+from quipu.api.client_table import CLIENTS
 from quipu.api.codes import Code
 from quipu.api.consumer_table import CONSUMERS
 from quipu.api.entry_table import READING, WRITING
@@ -250,7 +251,7 @@ DOCUMENTS = (
         tag="documents",
     ),
 )
-API = WRITING + READING + CONSUMERS + JOURNAL + SEQUENCES + EVENTS + CLUSTER + DOCUMENTS
+API = WRITING + READING + CONSUMERS + JOURNAL + SEQUENCES + CLIENTS + EVENTS + CLUSTER + DOCUMENTS
 ADMIN = ADMIN_ALONE + ORDER_ADMIN
 
 _HEALTH = (

@@ -15,15 +15,18 @@ from quipu.ledger.order.journal import Applied
 from quipu.ledger.words import EventId, Journal, NodeId, NodeNo
 from quipu.node import limits
 from quipu.node.consumers import KeptConsumers
+from quipu.node.execution import Execution
 from quipu.node.explain import Witness
 from quipu.node.inbox import Inbox
 from quipu.node.machine import Machine
 from quipu.node.measures import Measures, cumulative
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
+from quipu.node.running_clients import RunningClients
 from quipu.node.running_order import RunningOrder
 from quipu.node.service import (
     Check,
+    Draining,
     EntryId,
     EventRead,
     EventState,
@@ -65,12 +68,15 @@ class RunningLedger:
     monotonic_s: Callable[[], float]
     network: Network
     consumers: KeptConsumers
+    execution: Execution
     endpoint: Endpoint | None = None  # where peers reach this node
     _for_read: Waiters = field(default_factory=lambda: Waiters("events to become Read"))
     order: RunningOrder = field(init=False)
+    clients: RunningClients = field(init=False)
 
     def __post_init__(self) -> None:
         self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
+        self.clients = RunningClients(self.order, self.execution)
 
     # --- who ------------------------------------------------------------------------------------
     @property
@@ -277,7 +283,8 @@ class RunningLedger:
     # --- news -----------------------------------------------------------------------------------
     def is_awaited(self) -> bool:
         """Somebody here waits for what becomes Read."""
-        return bool(self._for_read or self.order.is_awaited() or self.newsroom.listeners)
+        listens = self._for_read or self.order.is_awaited() or self.newsroom.listeners
+        return bool(listens) or self.machine.ordering.hastens
 
     def subscribe(self, queue_max: int = 1_024, hears_order: bool = False) -> Subscription:
         self.inbox.press()
@@ -294,11 +301,13 @@ class RunningLedger:
     def hear_order(self, spoken: Sequence[LogSpoken], applied: Sequence[Applied]) -> None:
         """From the loop, after each turn in which the log said anything."""
         self.newsroom.tell_order(self.order.hear(spoken, applied))
+        self.execution.pump()
 
     def end_waiting(self, reason: str) -> None:
         self.newsroom.end(reason)
         self._for_read.end()
         self.order.end_waiting()
+        self.execution.end_waiting(Draining("the node is stopping"))
 
     # --- health ---------------------------------------------------------------------------------
     def health(self) -> Health:
@@ -327,8 +336,12 @@ class RunningLedger:
                 Check("signing", core.recovery.may_sign),
                 self._quorum(),
             ),
-            store=self.soundness.checks(),
+            store=(*self.soundness.checks(), self._executor_check()),
         )
+
+    def _executor_check(self) -> Check:
+        status = self.execution.status()
+        return Check("executor", status.state != "failed", status.detail)
 
     def _quorum(self) -> Check:
         """Whether enough members answer for anything to become Read."""
@@ -342,6 +355,7 @@ class RunningLedger:
             counters={
                 **measures.counters(),
                 **self.network.counters(),
+                "requests_executed_total": self.execution.commands,
                 "scrubs_total": self.soundness.scrubs,
                 "scrub_failures_total": self.soundness.failures,
             },
@@ -354,6 +368,7 @@ class RunningLedger:
                 "peers_blocked": self.network.blocked,
                 "peer_connections": self.network.connections,
                 **self.order.gauges(),
+                **self.execution.gauges(),
                 "journals_above_cut": self.machine.checkpoint.journals_open,
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,

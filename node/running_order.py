@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from quipu.ledger.log.effects import LogSpoken
-from quipu.ledger.log.inputs import RecoveryForced
+from quipu.ledger.log.inputs import OrderAwaited, RecoveryForced
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.words import LogTicket
 from quipu.ledger.order.items import Lock, LockAndPublish, Publish, Release, SequenceItem
-from quipu.ledger.order.journal import Applied
-from quipu.ledger.order.sequences import Granted, Outcome, Published, SequenceRefusal
+from quipu.ledger.order.journal import Applied, Done
+from quipu.ledger.order.sequences import Granted, Published, SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
 from quipu.node import limits
 from quipu.node.inbox import Inbox
@@ -26,7 +26,7 @@ from quipu.node.order_service import (
     SequenceRefused,
     SequenceState,
 )
-from quipu.node.sequencing import Proposals, no_quorum
+from quipu.node.sequencing import Place, Proposals, no_quorum
 from quipu.node.service import Draining, EventOrdered, EventState, EventStatus, StoreIsFull
 from quipu.node.waiters import Waiters, answered
 
@@ -56,6 +56,8 @@ class RunningOrder:
         is_ordered = status is not None and status.ordered
         if is_ordered or is_void or self.inbox.is_draining:
             return answered(is_ordered)
+        if not self._waiters:
+            self.inbox.push_log(OrderAwaited())
         answer = self._waiters.wait(event_id)
         self.inbox.press()
         self.wake()
@@ -178,12 +180,18 @@ class RunningOrder:
     def own_no(self) -> NodeNo:
         return self.machine.ordering.own_no
 
-    async def _ask(self, item: SequenceItem) -> tuple[int, Outcome]:
+    async def _ask(self, item: SequenceItem) -> tuple[int, Done]:
         self._check()
         (log_index, _), outcome = await self._proposals.propose(item)
         if isinstance(outcome, SequenceRefusal):
             raise SequenceRefused(outcome, item.name)
         return log_index, outcome
+
+    async def ordered(self, item: bytes) -> tuple[Place, Done]:
+        """Where an item of another machine stands, and what it came to. Raises `NoQuorum`,
+        `OrderUnknown`, `Overloaded`, `Draining` or `StoreIsFull`."""
+        self._check()
+        return await self._proposals.propose_bytes(item)
 
     def _check(self) -> None:
         if self.inbox.is_draining:

@@ -154,7 +154,7 @@ export class Dag {
   }
 }
 
-export const STEPS = { stored: 0, void: 1, read: 2, ordered: 3 };
+export const STEPS = { stored: 0, void: 1, read: 2, ordered: 3, executed: 4 };
 
 function place(knots, t) {
   let low = 0, high = knots.length;

@@ -12,6 +12,7 @@ const INKS = {
   dark: { ground: "#171b21", text: "#e8e6e1", quiet: "#a0a6ae", line: "#2b3139", main: "#cdbf9f", stored: "#f0a355", read: "#5cc4b6", ordered: "#a3a8ff", void: "#ef8a8a", chosen: "#ff8ab8", tie: "#69707a", shine: "#171b21" },
 };
 const STATES = ["stored", "read", "ordered", "void"];
+const seenAs = (state) => (state === "executed" ? "ordered" : state);
 
 export const fibre = (place, isDark) => FIBRES[isDark ? "dark" : "light"][place % 8];
 
@@ -25,7 +26,7 @@ export function draw(pen, dag, frame, drawn, how) {
   for (const lane of drawn.lanes) cord(pen, frame, lane, fibre(lane.place, how.isDark), ink, how.live?.get(lane.number));
   ties(pen, drawn, ink, how);
   bundles(pen, drawn, ink);
-  for (const state of STATES) knots(pen, drawn.knots.filter((put) => put.knot.state === state), state, ink, how);
+  for (const state of STATES) knots(pen, drawn.knots.filter((put) => seenAs(put.knot.state) === state), state, ink, how);
   receipts(pen, dag, drawn, ink, how);
   chosen(pen, drawn, ink, how);
   names(pen, frame, drawn, ink, how);
@@ -63,7 +64,7 @@ function ties(pen, drawn, ink, { lit }) {
 
 function bundles(pen, drawn, ink) {
   for (const state of STATES) {
-    const boxes = drawn.bundles.filter((one) => one.state === state);
+    const boxes = drawn.bundles.filter((one) => seenAs(one.state) === state);
     const places = boxes.map((one) => [one.x - one.wide / 2, one.y - one.high / 2, one.wide, one.high, Math.min(6, one.high / 2)]);
     pen.boxes(places, state === "stored" ? { fill: ink.ground, stroke: ink[state], width: 2 } : { fill: ink[state] });
     if (state === "ordered") pen.lines(boxes.map((one) => [one.x - one.wide / 2 + 3, one.y, one.x + one.wide / 2 - 3, one.y]), { stroke: ink.shine, width: 1.2 });

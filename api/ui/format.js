@@ -53,7 +53,7 @@ export function plain(text, most = 200) {
 /** hlc is milliseconds << 16 | counter; a double keeps it to 16 of these counts. */
 export const msOfHlc = (hlc) => Number(hlc) / 65_536;
 
-const STATES = { stored: "stored, not final yet", read: "final", ordered: "final and in order", void: "void" };
+const STATES = { stored: "stored, not final yet", read: "final", ordered: "final and in order", executed: "in order, and its SQL was executed", void: "void" };
 export const stateWords = (state) => STATES[state] ?? state;
 
 export function bytesOf(base64) {

@@ -15,7 +15,7 @@ export function way(id, signal) {
       try {
         const status = await get(`v1/entries/${encodeURIComponent(id)}/status${wait}`, { signal });
         show(place, shown(status));
-        if (status.state === "ordered" || status.state === "void") return;
+        if (["ordered", "executed", "void"].includes(status.state)) return;
         wait = `?wait=15s&state=${status.state === "read" ? "ordered" : "read"}`;
       } catch (error) {
         if (signal.aborted) return;
@@ -28,7 +28,7 @@ export function way(id, signal) {
 }
 
 function shown(status) {
-  const at = ["stored", "read", "ordered"].indexOf(status.state);
+  const at = ["stored", "read", "ordered", "executed"].indexOf(status.state);
   const step = (place, title, what) => h("li", { class: place <= at ? "done" : null }, place <= at ? "✓ " : "", title, h("time", {}, what));
   return [
     status.state === "void" && h("p", {}, chip("void"), " It never became final: its author left before."),

@@ -5,7 +5,7 @@ import { plain, short, stateWords } from "./format.js";
 
 const SIGNS = {
   alive: "●", suspect: "◐", unreachable: "○", dead: "✕", left: "–", unknown: "?",
-  stored: "○", read: "●", ordered: "◆", void: "✕",
+  stored: "○", read: "●", ordered: "◆", executed: "◆", void: "✕",
 };
 
 /** A state by sign, word and colour. */

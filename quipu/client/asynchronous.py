@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from quipu.client import consuming
+from quipu.client.clients import AsyncClients
 from quipu.client.consuming import Bookmark
 from quipu.client.errors import Unavailable, Unreachable
 from quipu.client.ingest import AsyncIngest
@@ -57,13 +58,13 @@ class AsyncReceipt:
 
 
 def reached(state: str, wanted: str) -> bool:
-    steps = ("stored", "read", "ordered")
+    steps = ("stored", "read", "ordered", "executed")
     return state == wanted or (
         state in steps and wanted in steps and steps.index(state) >= steps.index(wanted)
     )
 
 
-class AsyncClient(AsyncOperator, AsyncOrder):
+class AsyncClient(AsyncOperator, AsyncOrder, AsyncClients):
     """One ledger, reached through any of its nodes."""
 
     def __init__(
@@ -183,7 +184,7 @@ class AsyncClient(AsyncOperator, AsyncOrder):
         ends_s = loop.time() + timeout
         while True:
             left_s = max(0.0, min(ends_s - loop.time(), WAIT_S))
-            waits_for = "ordered" if state == "ordered" else "read"
+            waits_for = state if state in ("ordered", "executed") else "read"
             status = await self.status(entry_id, 0 if state == "stored" else left_s, waits_for)
             if reached(status.state, state) or status.state == "void" or loop.time() >= ends_s:
                 return status

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from quipu.client.asynchronous import QUERY_S, WAIT_S, AsyncClient, reached
+from quipu.client.clients import Clients
 from quipu.client.consuming import TTL
 from quipu.client.ingest import Ingest, OnLoop
 from quipu.client.models import BatchAnswer, Consumer, Entry, Gap, Page, Status, Verdict
@@ -40,7 +41,7 @@ class Receipt:
         return reached(status.state, state)
 
 
-class Client(Operator, Order):
+class Client(Operator, Order, Clients):
     """One ledger, reached through any of its nodes."""
 
     _client: AsyncClient

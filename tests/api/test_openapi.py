@@ -18,8 +18,13 @@ from tests.api.administered import administration_in
 from tests.api.talk import FREE, Talk, talking
 
 LISTED = API + ADMIN
-NEEDED = {"diff": "?peer=1", "events": "?prefix=0000"}  # parameters without which nothing goes
 DOCUMENT = document(LISTED)
+READ = "?upto=2&signature=" + "00" * 64
+NEEDED = {  # parameters without which nothing goes
+    "diff": "?peer=1",
+    "events": "?prefix=0000",
+    "client_results": READ,
+}
 
 
 def test_it_lists_every_endpoint_once() -> None:
@@ -95,7 +100,8 @@ async def test_what_is_read_has_a_listed_status_and_the_listed_fields(
             await api.ask("PUT", "/v1/reports/last", b"{}", Content_Type="application/json")
         await api.ask("PUT", "/v1/consumers/billing", b'{"cursor":"now"}')
         path = endpoint.path.replace("{id}", argument).replace("{code}", "not-found")
-        path = path.replace("{name}", "billing") + NEEDED.get(endpoint.name, "")
+        path = path.replace("{name}", "billing").replace("{number}", "1")
+        path += NEEDED.get(endpoint.name, "")
         reply = await api.get(path)
         listed = DOCUMENT["paths"][endpoint.path]["get"]["responses"]
         assert str(reply.status) in listed
@@ -127,7 +133,7 @@ async def test_examples_run(
     async with administered(tmp_path) as api:
         body = json.dumps(example).encode()
         await _ready(api)
-        path = path.replace("{name}", "billing")
+        path = path.replace("{name}", "billing").replace("{number}", "1")
         reply = await api.ask(method.upper(), path, body, Content_Type=kind)
         assert reply.status in {200, 201, 202, 204}, reply.body
 

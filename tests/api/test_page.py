@@ -84,4 +84,5 @@ def test_nothing_becomes_markup_and_nothing_comes_from_elsewhere(name: str) -> N
 
 def test_the_page_is_no_part_of_the_interface_for_programs() -> None:
     assert {endpoint.scope for endpoint in PAGE} == {None}
-    assert {endpoint.path for endpoint in PAGE} == {"/", "/ui", "/ui/", "/ui/{file}", "/docs"}
+    served = {"/", "/ui", "/ui/", "/ui/{file}", "/docs", "/favicon.ico"}
+    assert {endpoint.path for endpoint in PAGE} == served

@@ -17,6 +17,7 @@ from quipu.api.tokens import new_token
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId
+from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import EntryId, OutcomeUnknown, Overloaded, StoreIsFull
 from quipu.storage.store import DiskFailed
@@ -329,6 +330,52 @@ def _sequence_refused(why: SequenceRefusal) -> Trigger:
 
 for why in SequenceRefusal:
     TRIGGERS[Code(why)] = _sequence_refused(why)
+
+
+REQUEST = {"message_id": "1", "messages_base64": "kA==", "signature_base64": "AA=="}
+
+
+def _client_refused(why: str) -> Trigger:
+    async def trigger(api: Talk) -> Reply:
+        api.node.clients.fault = ClientRefused(why, "planted")
+        return await api.post("/v1/clients/1/messages", REQUEST)
+
+    return trigger
+
+
+for code in (
+    Code.ACL_NOT_FOUND,
+    Code.TOO_MANY_CLIENTS,
+    Code.CLIENT_TERMINATED,
+    Code.TOO_FAR_AHEAD,
+    Code.RESULTS_UNREAD,
+    Code.RELEASED,
+    Code.CLIENT_REMOVED,
+    Code.BAD_SIGNATURE,
+    Code.BAD_MESSAGE_ID,
+    Code.NOT_DETERMINISTIC,
+    Code.STATEMENT_REFUSED,
+):
+    TRIGGERS[code] = _client_refused(code)
+
+
+@triggers(Code.CLIENT_NOT_FOUND)
+async def _client_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/clients/7")
+
+
+@triggers(Code.NO_EXECUTOR)
+async def _no_executor(api: Talk) -> Reply:
+    api.node.clients.fault = NoExecutor("it is off", may_come=False)
+    return await api.post("/v1/sql:query", {"sql": "SELECT 1"})
+
+
+@triggers(Code.EXECUTOR_BEHIND)
+async def _executor_behind(api: Talk) -> Reply:
+    api.node.clients.fault = NoExecutor("it is being opened", may_come=True)
+    reply = await api.post("/v1/sql:query", {"sql": "SELECT 1"})
+    assert reply.headers["Retry-After"] == "1"
+    return reply
 
 
 async def _raw(api: Talk, request: bytes) -> Reply:

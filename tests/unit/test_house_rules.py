@@ -25,6 +25,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "ledger/entry.py:data_entry": "keywords, one for each thing that an app may say of an entry",
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
     "quipu/cli/analysing.py:analyse": OPTIONS,
+    "quipu/cli/benching.py:bench": OPTIONS,
     "quipu/cli/ledger_commands.py:list_": OPTIONS,
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,
@@ -38,9 +39,10 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/ledger_commands.py:submit": "the options of the command",
 }
 VERSIONS = {"COMMAND_VERSION", "EVENT_VERSION", "GOSSIP_VERSION", "INV_VERSION", "FORMAT_VERSION"}
-VERSIONS |= {"LOG_VERSION"}
+VERSIONS |= {"FIRST_VERSION", "LOG_VERSION", "RECORD_VERSION"}
 # Widths that a primitive or the wire format fixes: nothing that somebody could choose otherwise.
 WIDTHS = {"HASH_BYTES", "HLC_SHIFT", "PREFIX_BYTES", "SALT_BYTES", "SEED_BYTES", "SIGNATURE_BYTES"}
+WIDTHS |= {"KEY_BYTES"}
 LEAVING = {"LEAVING_KIND", "REMOVE"}  # two numbers of a form that never changes
 CONSTANTS_OUTSIDE_LIMITS = frozenset(VERSIONS | WIDTHS | LEAVING)
 
