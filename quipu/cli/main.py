@@ -9,11 +9,8 @@ from quipu.cli import (
     analysing,
     benching,
     checking,
-<<<<<<< HEAD
-    demo_command,
-=======
     client_commands,
->>>>>>> page
+    demo_command,
     devnet_commands,
     ledger_commands,
     node_commands,
