@@ -17,7 +17,7 @@ LAID_OUT = """() => {
   if (document.documentElement.scrollWidth > wide + 1) found.push(`the page is ${document.documentElement.scrollWidth} wide`);
   const boxes = [];
   for (const one of document.querySelectorAll("main *, header *, footer *")) {
-    if (one.closest(".scroll, .unseen, pre, svg, select, dialog:not([open])") || !one.checkVisibility()) continue;
+    if (one.closest(".scroll, .unseen, .reading > nav, pre, svg, select, dialog:not([open])") || !one.checkVisibility()) continue;
     const box = one.getBoundingClientRect();
     if (box.width && (box.right > wide + 1 || box.left < -1)) found.push(`${one.tagName}.${one.className} sticks out`);
     const hasText = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());

@@ -50,8 +50,8 @@ def test_a_frame_stays_short_while_500_entries_a_second_arrive(
 
 
 def frames_of(events: list[dict[str, object]]) -> list[float]:
-    """Milliseconds of script and layout between two beginnings of a frame, sorted; of the thread
-    that runs the page's animation frames."""
+    """Milliseconds of CPU in script and layout between two beginnings of a frame, sorted; of the
+    thread that runs the page's animation frames."""
     fired = [one for one in events if one.get("name") == "FireAnimationFrame"]
     assert fired
     places = [(one["pid"], one["tid"]) for one in fired]
@@ -68,7 +68,7 @@ def frames_of(events: list[dict[str, object]]) -> list[float]:
     took = [0.0] * len(starts)
     place, busy_until = 0, 0.0
     for one in own:
-        ts, dur = float(str(one["ts"])), float(str(one.get("dur", 0)))
+        ts, dur = float(str(one["ts"])), float(str(one.get("tdur", one.get("dur", 0))))
         if one["name"] not in WORK or ts < starts[0] or ts < busy_until:
             continue
         while place + 1 < len(starts) and starts[place + 1] <= ts:
