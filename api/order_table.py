@@ -1,10 +1,12 @@
 """The endpoints of the order: one part of the table."""
 
-from quipu.api import journal, sequences
+from quipu.api import configuration, journal, sequences
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
 from quipu.api.order_models import (
+    ChangeBody,
+    ConfigBody,
     JournalBody,
     JournalPage,
     LockBody,
@@ -36,6 +38,16 @@ JOURNAL = (
         (Answer(200, "Those above `after`, in order.", JournalPage),),
         (Code.JOURNAL_GONE,),
         journal.JournalQuery,
+        tag="order",
+    ),
+    Endpoint(
+        "GET",
+        "/v1/journal/config",
+        "journal_config",
+        "Which nodes are serializers, ingest, executor and config nodes, and the change in flight",
+        CLUSTER_READ,
+        configuration.config,
+        (Answer(200, "As this node has applied it.", ConfigBody),),
         tag="order",
     ),
 )
@@ -120,6 +132,43 @@ SEQUENCES = (
     ),
 )
 ORDER_ADMIN = (
+    Endpoint(
+        "POST",
+        "/v1/journal/config:propose",
+        "journal_propose",
+        "Change the configuration: roles of nodes, and the set of serializers",
+        ADMIN_SCOPE,
+        configuration.propose,
+        (
+            Answer(201, "The change has ended.", ChangeBody),
+            Answer(202, "It goes on; the timeout was over before its end.", ChangeBody),
+        ),
+        (
+            Code.MALFORMED_BODY,
+            Code.INVALID_FIELD,
+            Code.UNKNOWN_FIELD,
+            Code.BODY_TIMEOUT,
+            Code.TOO_LARGE,
+            Code.UNSUPPORTED_MEDIA_TYPE,
+            Code.CHANGE_IN_FLIGHT,
+            Code.ALREADY_SO,
+            Code.NOT_CAUGHT_UP,
+            Code.LAST_NODE,
+            Code.WRONG_STAGE,
+            Code.UNKNOWN_NODE,
+            Code.NOT_CONFIG_NODE,
+            Code.STORAGE_FULL,
+            *ORDER_CODES,
+        ),
+        configuration.ChangeQuery,
+        RequestBody(
+            configuration.NewChange,
+            {JSON: {"kind": "add-executor", "nodes": ["1"]}},
+            (JSON,),
+        ),
+        is_local=True,
+        tag="admin",
+    ),
     Endpoint(
         "POST",
         "/v1/admin/journal/recover",

@@ -77,6 +77,7 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "window.before": "So many events before it.",
     "window.after": "So many events after it.",
     "diff.peer": "The other member: number, node id or name. It is needed.",
+    "journal_propose.timeout": "How long to wait for the end of the change, at most 120s.",
     "diff.timeout": "How long its answer is waited for: more than 0, at most 60s.",
     "scrub.signatures": "Check every signature, too.",
     "readyz.for": "write: it takes entries; read: finality is possible; store: the last scrub "

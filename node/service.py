@@ -72,6 +72,10 @@ class Draining(NotTaken):
     """The node is stopping: it finishes what it has taken and takes nothing more."""
 
 
+class NotIngestNode(NotTaken):
+    """An operator has taken this node from the ingest nodes: another one takes entries."""
+
+
 class StoreIsFull(NotTaken):
     """No room on the disk. Reads go on, and writes come back by themselves when there is room."""
 
