@@ -2,25 +2,22 @@
 
 Each mutant is one small change of the source: a comparison turned, a number moved by one, a
 condition denied, a statement left out. It is killed when a test fails; the figure is the part that
-is. `make mutants` prints who lives. A mutant runs in a fork of its own, where the changed module is
-put in the place of the real one before any test is imported.
+is. `make mutants` prints who lives. A mutant runs in a fork of its own, where the functions of the
+real module get its code.
 """
 
 import argparse
 import ast
 import copy
 import importlib
-import importlib.util
 import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from types import FunctionType
+from typing import Any, NamedTuple
 
-import hypothesis  # noqa: F401 - before the forks
-import msgspec  # noqa: F401 - the same
 import pytest
 
 from tests import tree
@@ -134,27 +131,37 @@ def _without(body: list[ast.stmt]) -> str:
 
 
 # --- in the process of a mutant -------------------------------------------------------------------
-def put_in_place(named: str) -> None:
-    """ "quipu.ledger.quorum:17", before anything imports that module; -1: the real one."""
-    assert named.partition(":")[0] not in sys.modules
-    name, _, number = named.partition(":")
-    if int(number) < 0:
-        return
-    spec = importlib.util.find_spec(name)
-    assert spec is not None
-    assert spec.origin is not None
-    mutant = next(m for m in mutants(Path(spec.origin).read_text()) if m.number == int(number))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    package, _, last = name.rpartition(".")
-    setattr(importlib.import_module(package), last, module)
-    exec(compile(mutant.module, spec.origin, "exec"), module.__dict__)
+def put_in_place(name: str, number: int) -> None:
+    """The functions that everybody has imported get the code of the mutant's."""
+    module = importlib.import_module(name)
+    assert module.__file__ is not None
+    mutant = next(m for m in mutants(Path(module.__file__).read_text()) if m.number == number)
+    made = {"__name__": name, "__file__": module.__file__}
+    exec(compile(mutant.module, module.__file__, "exec"), made)
+    for key, value in made.items():
+        if isinstance(value, int | str | tuple):
+            setattr(module, key, value)
+        elif getattr(value, "__module__", None) == name:
+            _replace(getattr(module, key), value)
+
+
+def _replace(old: Any, new: Any) -> None:
+    if isinstance(new, FunctionType):
+        old.__code__, old.__defaults__ = new.__code__, new.__defaults__
+    elif isinstance(new, property):
+        _replace(old.fget, new.fget)
+    elif isinstance(new, classmethod | staticmethod):
+        _replace(old.__func__, new.__func__)
+    elif isinstance(new, type):
+        for key, value in vars(new).items():
+            if key in vars(old):
+                _replace(vars(old)[key], value)
 
 
 # --- all of them ----------------------------------------------------------------------------------
-def is_killed(name: str, number: int, tests: tuple[str, ...]) -> bool:
-    """In a fork: what all of them import is imported once, here."""
-    process = forked.Process(target=_judge, args=(f"{name}:{number}", tests))
+def is_killed(name: str, number: int | None, tests: tuple[str, ...]) -> bool:
+    """In a fork: what all of them import is imported once, here. None: the module as it is."""
+    process = forked.Process(target=_judge, args=(name, number, tests))
     process.start()
     process.join(LIMIT_S)
     if process.is_alive():
@@ -164,12 +171,13 @@ def is_killed(name: str, number: int, tests: tuple[str, ...]) -> bool:
     return process.exitcode != 0
 
 
-def _judge(named: str, tests: tuple[str, ...]) -> None:
+def _judge(name: str, number: int | None, tests: tuple[str, ...]) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     os.chdir(tree.ROOT)
-    put_in_place(named)
+    if number is not None:
+        put_in_place(name, number)
     chosen = ("-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-W", IMPORTED)
     os._exit(int(pytest.main([*chosen, *tests])))
 
@@ -177,8 +185,10 @@ def _judge(named: str, tests: tuple[str, ...]) -> None:
 def judged(name: str) -> tuple[int, list[Mutant]]:
     """How many there are, and who lives."""
     path = tree.ROOT / (name.removeprefix("quipu.").replace(".", "/") + ".py")
-    tests = tuple(test for test in JUDGES[name] if (tree.ROOT / test).exists())
-    assert not is_killed(name, -1, tests), "the tests pass without a mutant"
+    tests = JUDGES[name]
+    for test in tests:
+        importlib.import_module(test.removesuffix(".py").replace("/", "."))
+    assert not is_killed(name, None, tests), "the tests pass without a mutant"
     alive, count = [], 0
     for mutant in mutants(path.read_text()):
         count += 1
