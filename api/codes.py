@@ -45,6 +45,13 @@ class Code(StrEnum):
     NOT_HOLDER = "not-holder"
     TOO_MANY_SEQUENCES = "too-many-sequences"
     EXHAUSTED = "exhausted"
+    CHANGE_IN_FLIGHT = "change-in-flight"
+    ALREADY_SO = "already-so"
+    NOT_CAUGHT_UP = "not-caught-up"
+    LAST_NODE = "last-node"
+    WRONG_STAGE = "wrong-stage"
+    UNKNOWN_NODE = "unknown-node"
+    NOT_CONFIG_NODE = "not-config-node"
     TOO_MANY_CLIENTS = "too-many-clients"
     CLIENT_TERMINATED = "client-terminated"
     TOO_FAR_AHEAD = "too-far-ahead"
@@ -68,6 +75,7 @@ class Code(StrEnum):
     UNREAD_BACKLOG = "unread-backlog"
     CATCHING_UP = "catching-up"
     NOT_A_MEMBER = "not-a-member"
+    NOT_INGEST_NODE = "not-ingest-node"
     DRAINING = "draining"
     OUTCOME_UNKNOWN = "outcome-unknown"
     NO_QUORUM = "no-quorum"
@@ -315,6 +323,55 @@ KINDS: dict[Code, Kind] = {
         "Its numbers end at 2^63.",
         "Begin another one.",
     ),
+    Code.CHANGE_IN_FLIGHT: Kind(
+        409,
+        True,
+        "Another change is in flight",
+        "The config stream makes one change at a time, and one has begun that has not ended.",
+        "GET /v1/journal/config says which and how far it is. Propose again when it has ended.",
+    ),
+    Code.ALREADY_SO: Kind(
+        409,
+        False,
+        "It is so already",
+        "The set is the present one, or the node has that role, or has not.",
+        "Nothing is left to do.",
+    ),
+    Code.NOT_CAUGHT_UP: Kind(
+        409,
+        True,
+        "A node of the change did not get there",
+        "The master timed it out: within a minute it was not near the end of the log, or silent.",
+        "See in `quipu members` whether it runs; propose again when it has caught up.",
+    ),
+    Code.LAST_NODE: Kind(
+        409,
+        False,
+        "It is the last of its kind",
+        "Without it nobody could take entries, or changes of the configuration.",
+        "Add another one first.",
+    ),
+    Code.WRONG_STAGE: Kind(
+        409,
+        True,
+        "The change has ended meanwhile",
+        "A stage of a change came when that change was not in flight any more.",
+        "GET /v1/journal/config says what became of it. Propose again if it is still wanted.",
+    ),
+    Code.UNKNOWN_NODE: Kind(
+        404,
+        False,
+        "No member is called so",
+        "A node of the change is no member of the newest epoch.",
+        "`quipu members` lists names and numbers.",
+    ),
+    Code.NOT_CONFIG_NODE: Kind(
+        403,
+        False,
+        "This node takes no changes",
+        "It was removed from the config nodes.",
+        "Propose at another one: GET /v1/journal/config says which are.",
+    ),
     Code.CURSOR_GONE: Kind(
         410,
         False,
@@ -407,6 +464,13 @@ KINDS: dict[Code, Kind] = {
         "This node may not write",
         "The node replicates and serves reads; the roster does not name it as a member.",
         "Submit to a member: /v1/node says which they are.",
+    ),
+    Code.NOT_INGEST_NODE: Kind(
+        503,
+        False,
+        "This node takes no entries",
+        "It was removed from the ingest nodes, or is being removed.",
+        "Use another node: GET /v1/journal/config says which take entries.",
     ),
     Code.DRAINING: Kind(
         503,

@@ -19,6 +19,7 @@ from quipu.ledger.order.client_items import (
     acl_id,
     read_client_item,
 )
+from quipu.ledger.order.config_items import ConfigChange, read_config
 from quipu.ledger.order.items import (
     EventReference,
     Lock,
@@ -27,6 +28,7 @@ from quipu.ledger.order.items import (
     Release,
     read_item,
 )
+from quipu.ledger.order.marks import ExecutorMark, SnapshotMade, SnapshotWanted, read_mark
 from quipu.ledger.words import NodeNo
 from quipu.node.order_service import OrderedEntry
 
@@ -85,10 +87,12 @@ def _entry(call: Call, entry: OrderedEntry) -> JournalEntry:
 
 def _item(call: Call, entry: OrderedEntry, at: int) -> JournalItem:
     data = entry.items[at]
-    found = read_set(data) or read_item(data)
+    found = read_set(data) or read_item(data) or read_config(data)
     match found:
         case SerializerSet(stage=stage, nodes=nodes):
             return JournalItem("serializers", stage=stage.name.lower(), nodes=nodes)  # type: ignore[arg-type]
+        case ConfigChange(kind=kind, stage=step, nodes=nodes):
+            return JournalItem("config", stage=step.name.lower(), change=kind.word, nodes=nodes)  # type: ignore[arg-type]
         case EventReference():
             author = call.face.shapes.member(NodeNo(found.node_no))
             place = (str(found.journal), str(found.seq))
@@ -119,4 +123,15 @@ def _client_item(entry: OrderedEntry, number: int) -> JournalItem:
             return JournalItem("remove-client", client=client)
         case ReadResults(client_id=client, upto=upto, have=have):
             return JournalItem("read-results", client=client, upto=str(upto), have=str(have))
+    return _executor_item(entry.items[number])
+
+
+def _executor_item(data: bytes) -> JournalItem:
+    match read_mark(data):
+        case ExecutorMark(node_no=node, at=at, digest=digest):
+            return JournalItem("executor", holder=node, number=str(at), digest=digest.hex())
+        case SnapshotWanted(node_no=node):
+            return JournalItem("snapshot-wanted", holder=node)
+        case SnapshotMade(node_no=node, at=at, tables=tables):
+            return JournalItem("snapshot", holder=node, number=str(at), digest=tables.hex())
     return JournalItem("unknown")

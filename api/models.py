@@ -271,9 +271,10 @@ class HealthBody(msgspec.Struct, frozen=True):
 class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of a stream as NDJSON; as SSE, `type` is the event and `cursor` its id."""
 
-    type: Literal["entry", "status", "member", "gap", "heartbeat", "goodbye"]
+    type: Literal["entry", "event", "status", "member", "gap", "heartbeat", "goodbye"]
     cursor: str = ""
     entry: EntryBody | None = None
+    event: EventBody | None = None
     event_id: str = ""
     state: str = ""
     missed: int = 0
@@ -446,6 +447,23 @@ class KeyList(msgspec.Struct, frozen=True):
     """The keys that this node has."""
 
     items: list[KeyBody]
+
+
+class LogLevelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"]
+
+
+class LogLevelBody(msgspec.Struct, frozen=True):
+    """The least that is written to the log from now on, until the next start or reload."""
+
+    level: str
+    before: str
+
+
+class Reloaded(msgspec.Struct, frozen=True):
+    """Read again: tokens, certificate, log level. What could not be goes on as it was."""
+
+    faults: list[str]
 
 
 class Draining(msgspec.Struct, frozen=True):

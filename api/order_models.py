@@ -7,9 +7,31 @@ import msgspec
 from quipu.api.models import MemberRef
 
 Stage = Literal["nominate", "refuse", "implement", "confirm"]
+ConfigWord = Literal[
+    "serializers",
+    "add-executor",
+    "remove-executor",
+    "add-ingest",
+    "remove-ingest",
+    "add-config",
+    "remove-config",
+]
+ChangeStage = Literal[
+    "wish",
+    "nominate",
+    "implement",
+    "confirm",
+    "catchup",
+    "live",
+    "block",
+    "drop",
+    "implemented",
+    "refuse",
+]
 ItemKind = Literal[
     "event",
     "serializers",
+    "config",
     "lock",
     "publish",
     "lock-and-publish",
@@ -18,6 +40,9 @@ ItemKind = Literal[
     "add-client",
     "remove-client",
     "read-results",
+    "executor",
+    "snapshot-wanted",
+    "snapshot",
     "unknown",
 ]
 
@@ -47,7 +72,8 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     author: MemberRef | None = None
     journal: str | None = None
     seq: str | None = None
-    stage: Stage | None = None
+    stage: Stage | ChangeStage | None = None
+    change: ConfigWord | None = None
     nodes: list[int] | None = None
     name: str | None = None
     holder: int | None = None
@@ -73,6 +99,34 @@ class JournalEntry(msgspec.Struct, frozen=True):
     items: list[JournalItem]
 
 
+class ChangeBody(msgspec.Struct, frozen=True):
+    """One change of the configuration. `index`: of its first entry, which names it."""
+
+    kind: ConfigWord
+    nodes: list[MemberRef]
+    stage: ChangeStage
+    ended: bool
+    refusal: str | None
+    index: str
+    moved: str
+
+
+class NodeConfig(msgspec.Struct, frozen=True):
+    """A member, and what it does beside confirming."""
+
+    member: MemberRef
+    roles: list[Literal["ingest", "executor", "config"]]
+    serializer: bool
+    blocked: bool
+
+
+class ConfigBody(msgspec.Struct, frozen=True):
+    """The configuration as this node has applied it. `change`: in flight, or the last."""
+
+    nodes: list[NodeConfig]
+    change: ChangeBody | None
+
+
 class JournalPage(msgspec.Struct, frozen=True):
     """In the order of the log; `next` is the index to go on after."""
 
@@ -90,6 +144,14 @@ class SequenceBody(msgspec.Struct, frozen=True):
     holder: MemberRef | None
     token: str | None
     locked_upto: str | None
+
+
+class SequenceList(msgspec.Struct, frozen=True):
+    """By name; `next` is the name to go on after."""
+
+    items: list[SequenceBody]
+    next: str
+    more: bool
 
 
 class LockBody(msgspec.Struct, frozen=True):

@@ -1,15 +1,18 @@
 """The endpoints of the order: one part of the table."""
 
-from quipu.api import journal, sequences
+from quipu.api import configuration, journal, sequences
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
 from quipu.api.order_models import (
+    ChangeBody,
+    ConfigBody,
     JournalBody,
     JournalPage,
     LockBody,
     PublishedBody,
     SequenceBody,
+    SequenceList,
 )
 from quipu.api.tokens import ADMIN as ADMIN_SCOPE
 from quipu.api.tokens import CLUSTER_READ, ENTRIES_READ, ENTRIES_WRITE
@@ -37,6 +40,16 @@ JOURNAL = (
         journal.JournalQuery,
         tag="order",
     ),
+    Endpoint(
+        "GET",
+        "/v1/journal/config",
+        "journal_config",
+        "Which nodes are serializers, ingest, executor and config nodes, and the change in flight",
+        CLUSTER_READ,
+        configuration.config,
+        (Answer(200, "As this node has applied it.", ConfigBody),),
+        tag="order",
+    ),
 )
 ORDER_CODES = (Code.NO_QUORUM, Code.ORDER_UNKNOWN, Code.NODE_FULL, Code.DRAINING)
 WRITE_CODES = (
@@ -53,6 +66,18 @@ WRITE_CODES = (
 )
 MAKING_CODES = (Code.LOCKED, Code.TOO_MANY_SEQUENCES, Code.EXHAUSTED)
 SEQUENCES = (
+    Endpoint(
+        "GET",
+        "/v1/sequences",
+        "sequences",
+        "The sequences by name",
+        ENTRIES_READ,
+        sequences.sequences,
+        (Answer(200, "As this node has applied them.", SequenceList),),
+        query=sequences.SequencesQuery,
+        by_stream=True,
+        tag="order",
+    ),
     Endpoint(
         "GET",
         "/v1/sequences/{name}",
@@ -107,6 +132,43 @@ SEQUENCES = (
     ),
 )
 ORDER_ADMIN = (
+    Endpoint(
+        "POST",
+        "/v1/journal/config:propose",
+        "journal_propose",
+        "Change the configuration: roles of nodes, and the set of serializers",
+        ADMIN_SCOPE,
+        configuration.propose,
+        (
+            Answer(201, "The change has ended.", ChangeBody),
+            Answer(202, "It goes on; the timeout was over before its end.", ChangeBody),
+        ),
+        (
+            Code.MALFORMED_BODY,
+            Code.INVALID_FIELD,
+            Code.UNKNOWN_FIELD,
+            Code.BODY_TIMEOUT,
+            Code.TOO_LARGE,
+            Code.UNSUPPORTED_MEDIA_TYPE,
+            Code.CHANGE_IN_FLIGHT,
+            Code.ALREADY_SO,
+            Code.NOT_CAUGHT_UP,
+            Code.LAST_NODE,
+            Code.WRONG_STAGE,
+            Code.UNKNOWN_NODE,
+            Code.NOT_CONFIG_NODE,
+            Code.STORAGE_FULL,
+            *ORDER_CODES,
+        ),
+        configuration.ChangeQuery,
+        RequestBody(
+            configuration.NewChange,
+            {JSON: {"kind": "add-executor", "nodes": ["1"]}},
+            (JSON,),
+        ),
+        is_local=True,
+        tag="admin",
+    ),
     Endpoint(
         "POST",
         "/v1/admin/journal/recover",

@@ -9,10 +9,12 @@ from quipu.ledger.order.registry import RegistryRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.node.client_service import ClientRefused, NoExecutor
+from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import (
     Backlogged,
     Draining,
+    NotIngestNode,
     NotTaken,
     OutcomeUnknown,
     Overloaded,
@@ -30,6 +32,9 @@ FAULTS = (
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
+    ConfigRefused,
+    NotConfigNode,
+    UnknownNode,
     ClientRefused,
     NoExecutor,
 )
@@ -48,6 +53,9 @@ _WAIT = frozenset({Code.UNREAD_BACKLOG, Code.CATCHING_UP})
 
 def as_problem(error: BaseException) -> Problem | None:
     """None: not one of `FAULTS`, or a refusal that no request should meet."""
+    found = _of_change(error)
+    if found is not None:
+        return found
     match error:
         case Refused(reason=reason, detail=detail) if reason in _CODES:
             code = _CODES[reason]
@@ -80,6 +88,19 @@ def as_problem(error: BaseException) -> Problem | None:
             return Problem(Code.OUTCOME_UNKNOWN, "", entry_id=first)
         case StoreError():
             return Problem(Code.STORAGE_FAILED, "", retry_after_s=limits.RETRY_AFTER_S)
+    return None
+
+
+def _of_change(error: BaseException) -> Problem | None:
+    match error:
+        case ConfigRefused(why=why):
+            return Problem(Code(why), f"the change {error}")
+        case NotConfigNode():
+            return Problem(Code.NOT_CONFIG_NODE, str(error))
+        case UnknownNode():
+            return Problem(Code.UNKNOWN_NODE, f"there is no member {error}")
+        case NotIngestNode():
+            return Problem(Code.NOT_INGEST_NODE, str(error))
     return None
 
 

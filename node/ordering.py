@@ -40,6 +40,7 @@ from quipu.ledger.order.journal import Applied, Journal, decode_record
 from quipu.ledger.signing import KeyPair, Verifier
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
 from quipu.node import limits
+from quipu.node.configuring import Configuring
 from quipu.node.view import View
 from quipu.storage.store import Store
 
@@ -130,6 +131,7 @@ class Ordering:
     journal: Journal
     gate: JournalGate
     own_no: NodeNo
+    configuring: Configuring = field(init=False)
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
@@ -143,6 +145,9 @@ class Ordering:
     _proposed_ms: int = 0
     _mark: tuple[Index, bytes] = (Index(0), b"")  # what the next compaction will leave as its base
     _bytes_since: int = 0  # of items that were applied above the newest mark
+
+    def __post_init__(self) -> None:
+        self.configuring = Configuring(self.is_behind)
 
     @classmethod
     def of(cls, settings: OrderingSettings, store: Store, view: View, now: Now) -> "Ordering":
@@ -194,8 +199,9 @@ class Ordering:
         due = self.machine.next_deadline()
         if self._inputs:
             return now.monotonic_ms
-        wanted = self._due_ms(now)
-        return wanted if due is None else due if wanted is None else min(due, wanted)
+        look = self.configuring.next_deadline(self.machine, self.journal.config, now)
+        times = (due, self._due_ms(now), look)
+        return min((time for time in times if time is not None), default=None)
 
     def _due_ms(self, now: Now) -> int | None:
         """When references want a turn of their own; any turn before takes them along."""
@@ -225,6 +231,8 @@ class Ordering:
         self.model.expect(coming)
         self._look(coming, inputs, now)
         self._propose(inputs, now)
+        config = self.journal.config
+        inputs += self.configuring.step(self.machine, config, self.next_ticket, now)
         due_ms = self.machine.next_deadline()
         if not inputs and (due_ms is None or due_ms > now.monotonic_ms):
             return LogEffects()
@@ -358,6 +366,14 @@ class Ordering:
     def chosen(self) -> Index:
         """As far as it is committed."""
         return self._chosen
+
+    def is_behind(self, author: NodeNo) -> bool:
+        """Whether anything of that node is here and not ordered."""
+        unread = any(key.author_no == author for key in self.model.view.unread)
+        return unread or any(
+            key.author_no == author and self._first_unordered(key) is not None
+            for key in self._behind
+        )
 
     def events_behind(self) -> int:
         return sum(

@@ -1,6 +1,7 @@
 """What `Order` promises, on the machine and the inbox of the node."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ from quipu.node.order_service import (
     SequenceRefused,
     SequenceState,
 )
+from quipu.node.running_config import RunningConfig
 from quipu.node.sequencing import Place, Proposals, no_quorum
 from quipu.node.service import Draining, EventOrdered, EventState, EventStatus, StoreIsFull
 from quipu.node.waiters import Waiters, answered
@@ -37,11 +39,13 @@ class RunningOrder:
     status_of: Callable[[EventId], EventStatus | None]
     wake: Callable[[], None]
     is_live: Callable[[NodeNo], bool] = lambda number: True
+    config: RunningConfig = field(init=False)
     _proposals: Proposals = field(init=False)
     _waiters: Waiters = field(default_factory=lambda: Waiters("events to be ordered"))
 
     def __post_init__(self) -> None:
         self._proposals = Proposals(self.inbox.push_log, self._next_ticket)
+        self.config = RunningConfig(self.machine, self.ordered)
 
     def _next_ticket(self) -> LogTicket:
         return self.machine.ordering.next_ticket()
@@ -65,6 +69,7 @@ class RunningOrder:
     def hear(self, spoken: Sequence[LogSpoken], applied: Sequence[Applied]) -> list[EventOrdered]:
         """What is to be told of it."""
         self._proposals.hear(spoken, applied, self.machine.ordering.journal.applied)
+        self.config.hear(applied)
         news = [
             EventOrdered(meta.id, one.entry.index, number)
             for one in applied
@@ -77,11 +82,14 @@ class RunningOrder:
 
     def core_rebuilt(self) -> None:
         """The log was built anew from the disk: it does not know what was proposed before."""
-        self._proposals.fail_all(OrderUnknown("the node had to begin anew from its disk"))
+        error = OrderUnknown("the node had to begin anew from its disk")
+        self._proposals.fail_all(error)
+        self.config.fail_all(error)
 
     def end_waiting(self) -> None:
         self._waiters.end()
         self._proposals.fail_all(OrderUnknown("the node is stopping"))
+        self.config.fail_all(OrderUnknown("the node is stopping"))
 
     # --- the journal ----------------------------------------------------------------------------
     def status(self) -> OrderStatus:
@@ -123,6 +131,11 @@ class RunningOrder:
             return None
         holder = found.holder if found.is_locked else None
         return SequenceState(name, found.number, found.running, found.token, holder, found.last)
+
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        names = self.machine.ordering.journal.sequences.names()
+        found = (self.sequence(name) for name in names[bisect_right(names, after) :][:limit])
+        return [one for one in found if one is not None]
 
     async def linear(self) -> None:
         self._check()

@@ -16,11 +16,15 @@ from quipu.ledger import limits
 from quipu.ledger.canonical import Canonical, encode
 from quipu.ledger.event import U64, Bytes32, EventMeta
 from quipu.ledger.log.entry import LogEntry
+from quipu.ledger.log.serializers import read_set
 from quipu.ledger.log.words import NO_INDEX, Index, Regime
 from quipu.ledger.messages import Number32
 from quipu.ledger.order.client_items import read_client_item
+from quipu.ledger.order.config import ConfigOutcome, ConfigStream
+from quipu.ledger.order.config_items import read_config
 from quipu.ledger.order.extension import ModelEvent, references_of
 from quipu.ledger.order.items import EventReference, read_item
+from quipu.ledger.order.marks import ExecutorItem, Marks, read_mark
 from quipu.ledger.order.registry import ItemPlace, Registry, RegistryOutcome
 from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
 from quipu.ledger.refusals import Reason, refuse
@@ -29,7 +33,8 @@ from quipu.ledger.words import BranchKey, EventId, Seq
 FIRST_VERSION = 1  # of a state without parts
 RECORD_VERSION = 2
 CLIENTS_PART = "clients"
-KNOWN_PARTS = frozenset({CLIENTS_PART})
+CONFIG_PART = "config"
+KNOWN_PARTS = frozenset({CLIENTS_PART, CONFIG_PART})
 
 
 class Tip(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +97,7 @@ def decode_record(data: bytes) -> JournalRecord:
     if names != sorted(set(names)) or not set(names) <= KNOWN_PARTS:
         refuse(Reason.UNKNOWN_VERSION, f"journal record with parts {names}")
     Registry.of(record.part(CLIENTS_PART))
+    ConfigStream.of(record.part(CONFIG_PART))
     return record
 
 
@@ -110,7 +116,7 @@ class Reader(Protocol):
         """The events of other branches that this one goes on from, one for each of them."""
 
 
-Done = Outcome | RegistryOutcome
+Done = Outcome | RegistryOutcome | ExecutorItem | ConfigOutcome
 
 
 class Applied(NamedTuple):
@@ -124,8 +130,8 @@ class Applied(NamedTuple):
 
 @dataclass(slots=True)
 class Journal:
-    """Invariant: `ordered`, `events`, `sequences` and `registry` are what the entries up to
-    `applied` have led to. What is chosen above waits in `_chosen`, and a base that came from
+    """Invariant: `ordered`, `events`, `sequences`, `registry` and `config` are what the entries up
+    to `applied` have led to. What is chosen above waits in `_chosen`, and a base that came from
     elsewhere in `_base`."""
 
     reader: Reader
@@ -134,6 +140,8 @@ class Journal:
     ordered: dict[BranchKey, tuple[Seq, EventId]] = field(default_factory=dict)
     sequences: Sequences = field(default_factory=Sequences)
     registry: Registry = field(default_factory=Registry)
+    marks: Marks = field(default_factory=Marks)
+    config: ConfigStream = field(default_factory=ConfigStream)
     _chosen: deque[LogEntry] = field(default_factory=deque)
     _base: tuple[Index, JournalRecord] | None = None
 
@@ -196,6 +204,7 @@ class Journal:
         self.ordered, self.events = ordered, record.events
         self.sequences = Sequences.from_rows(record.sequences)
         self.registry = Registry.of(record.part(CLIENTS_PART))
+        self.config = ConfigStream.of(record.part(CONFIG_PART))
         self.applied, self._base = index, None
         return True
 
@@ -225,7 +234,19 @@ class Journal:
             elif (of_client := read_client_item(data)) is not None:
                 place = ItemPlace(Regime(entry.regime), self.applied, number)
                 outcomes.append((number, self.registry.apply(of_client, place)))
+            elif (mark := read_mark(data)) is not None:
+                self.marks.take(mark)
+                outcomes.append((number, mark))
+            elif (change := self._reconfigured(data)) is not None:
+                outcomes.append((number, change))
         return Applied(entry, tuple(events), tuple(outcomes))
+
+    def _reconfigured(self, data: bytes) -> ConfigOutcome | None:
+        change = read_config(data)
+        if change is not None:
+            return self.config.apply(change, self.applied)
+        serializers = read_set(data)
+        return None if serializers is None else self.config.set_moved(serializers, self.applied)
 
     # --- what goes with a base ------------------------------------------------------------------
     def record(self) -> bytes:
@@ -235,5 +256,6 @@ class Journal:
             for key, (seq, identity) in self.ordered.items()
         )
         rows = [Tip(*tip) for tip in tips]
-        clients = self.registry.record()
-        return encode_record(self.events, rows, self.sequences.rows(), clients=clients)
+        clients, config = self.registry.record(), self.config.record()
+        rows_of = self.sequences.rows()
+        return encode_record(self.events, rows, rows_of, clients=clients, config=config)

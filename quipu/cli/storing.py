@@ -1,14 +1,19 @@
 """What `quipu store`, `quipu drain` and `quipu keys` do."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
-from quipu.cli.admin_socket import LOOK_INTERVAL_S, running_node
+import typer
+
+from quipu.cli.admin_socket import LOOK_INTERVAL_S, AdminSocket, running_node
 from quipu.cli.progress import Bar
 from quipu.cli.remote import Output, Remote, fail
+from quipu.node import damage
 from quipu.node.clock import wall_ms
 from quipu.node.data_directory import STORE_FOLDER, open_directory
 from quipu.node.doctor import holder_of
@@ -18,13 +23,15 @@ from quipu.node.key_list import KeyRow, key_rows
 from quipu.node.restoring import restore as restore_store
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
-from quipu.storage.backup import BackupFailed, copy_store, refuse_taken
+from quipu.storage.backup import BackupFailed, copy_store, refuse_taken, set_aside
 from quipu.storage.compaction import compact_store
 from quipu.storage.counting import read_stats
 from quipu.storage.environment import StoreMissing
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import StoreError
 from quipu.storage.verification import Report, verify_store
+
+CHANGE_ANSWER_S = 150.0  # a node waits 120 s for the end of a change at most
 
 
 class Wanted(NamedTuple):
@@ -97,10 +104,7 @@ def compact(settings: Settings, as_json: bool) -> None:
 
 
 def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:
-    node = running_node(settings)
-    if node is None:
-        fail(f"no node runs in {_folder(settings)}", Exit.UNREACHABLE)
-    told = node.ask("POST", "/v1/admin/drain")
+    told = _running(settings).ask("POST", "/v1/admin/drain")
     ends_s = time.monotonic() + timeout_s
     while holder_of(_folder(settings)) is not None:
         if time.monotonic() > ends_s:
@@ -108,6 +112,40 @@ def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:
         time.sleep(LOOK_INTERVAL_S)
     show({"pid": told["pid"], "ended": True}, as_json)
     return Exit.OK
+
+
+def reload(settings: Settings, as_json: bool) -> Exit:
+    told = _running(settings).ask("POST", "/v1/admin/reload")
+    show({"read": not told["faults"], "faults": "; ".join(told["faults"])}, as_json)
+    return Exit.FAILURE if told["faults"] else Exit.OK
+
+
+def set_log_level(settings: Settings, level: str, as_json: bool) -> None:
+    show(_running(settings).ask("PUT", "/v1/admin/log-level", {"level": level}), as_json)
+
+
+def repair(settings: Settings, as_json: bool) -> None:
+    directory = open_directory(_folder(settings), None)  # refused while a process uses it
+    try:
+        if not damage.has_others(directory):
+            raise damage.refused(StoreError("only this node is known to hold it"))
+        with named_errors():
+            aside = set_aside(directory.store_path)
+    finally:
+        directory.close()
+    show({"aside": str(aside)}, as_json)
+    print(
+        "Start the node: it fetches what the other members hold. When `quipu check` finds nothing "
+        "wrong any more, the folder that was set aside can go.",
+        file=sys.stderr,
+    )
+
+
+def _running(settings: Settings) -> AdminSocket:
+    node = running_node(settings)
+    if node is None:
+        fail(f"no node runs in {_folder(settings)}", Exit.UNREACHABLE)
+    return node
 
 
 def show_keys(settings: Settings, as_json: bool) -> None:
@@ -130,6 +168,20 @@ def recover_journal(settings: Settings, as_json: bool) -> None:
             "no node is running on this data directory: it has to be told itself", Exit.UNREACHABLE
         )
     show(node.ask("POST", "/v1/admin/journal/recover"), as_json)
+
+
+def propose_change(settings: Settings, wanted: tuple[str, list[str], str], as_json: bool) -> None:
+    node = running_node(settings)
+    if node is None:
+        fail("no node runs on this data directory: it has to be asked itself", Exit.UNREACHABLE)
+    kind, nodes, timeout = wanted
+    path = f"/v1/journal/config:propose?{urlencode({'timeout': timeout})}"
+    change = node.ask("POST", path, {"kind": kind, "nodes": nodes}, CHANGE_ANSWER_S)
+    if not as_json:
+        change["nodes"] = ", ".join(member["name"] for member in change["nodes"])
+    show(change, as_json)
+    if not change["ended"]:
+        raise typer.Exit(Exit.WAITED)
 
 
 def _folder(settings: Settings) -> Path:

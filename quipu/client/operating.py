@@ -4,7 +4,7 @@ A node takes them from its own machine alone, with a token of scope admin.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +23,14 @@ class AsyncOperator:
     async def drain(self) -> Any:
         """The node takes nothing more, finishes what it took, and ends."""
         return await self._admin("POST", "/v1/admin/drain", rounds=1)
+
+    async def reload(self) -> Any:
+        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        return await self._admin("POST", "/v1/admin/reload", rounds=1)
+
+    async def set_log_level(self, level: str) -> Any:
+        """debug, info, warning or error, until the next start or reload."""
+        return await self._admin("PUT", "/v1/admin/log-level", {"level": level})
 
     async def keys(self) -> Any:
         """Which keys the node has; no secret is among them."""
@@ -59,6 +67,12 @@ class AsyncOperator:
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return await self._admin("POST", "/v1/admin/journal/recover", rounds=1)
 
+    async def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
+        """A change of the configuration, such as "serializers" or "remove-ingest", waited for until
+        it has ended or the time is over. Raises `Conflict` where it is refused."""
+        path = f"/v1/journal/config:propose?timeout={within}"
+        return await self._admin("POST", path, {"kind": kind, "nodes": list(nodes)}, rounds=1)
+
     async def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""
         await self._admin("PUT", LAST_REPORT, report)
@@ -84,6 +98,14 @@ class Operator(ABC):
     def drain(self) -> Any:
         """The node takes nothing more, finishes what it took, and ends."""
         return self._run(self._client.drain())
+
+    def reload(self) -> Any:
+        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        return self._run(self._client.reload())
+
+    def set_log_level(self, level: str) -> Any:
+        """debug, info, warning or error, until the next start or reload."""
+        return self._run(self._client.set_log_level(level))
 
     def keys(self) -> Any:
         """Which keys the node has; no secret is among them."""
@@ -117,6 +139,11 @@ class Operator(ABC):
     def journal_recover(self) -> Any:
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return self._run(self._client.journal_recover())
+
+    def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
+        """A change of the configuration, such as "serializers" or "remove-ingest", waited for until
+        it has ended or the time is over. Raises `Conflict` where it is refused."""
+        return self._run(self._client.journal_propose(kind, nodes, within=within))
 
     def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""

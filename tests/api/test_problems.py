@@ -14,12 +14,14 @@ from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
+from quipu.ledger.order.config_items import ConfigRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId
 from quipu.node.client_service import ClientRefused, NoExecutor
+from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused
-from quipu.node.service import EntryId, OutcomeUnknown, Overloaded, StoreIsFull
+from quipu.node.service import EntryId, NotIngestNode, OutcomeUnknown, Overloaded, StoreIsFull
 from quipu.storage.store import DiskFailed
 from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
@@ -328,6 +330,28 @@ def _sequence_refused(why: SequenceRefusal) -> Trigger:
     return trigger
 
 
+def _change_refused(fault: Exception) -> Trigger:
+    async def trigger(api: Talk) -> Reply:
+        api.node.order.fault = fault
+        return await api.post(
+            "/v1/journal/config:propose", {"kind": "remove-ingest", "nodes": ["n1"]}
+        )
+
+    return trigger
+
+
+for reason in ConfigRefusal:
+    TRIGGERS[Code(reason)] = _change_refused(ConfigRefused(reason, "remove-ingest"))
+TRIGGERS[Code.UNKNOWN_NODE] = _change_refused(UnknownNode("7"))
+TRIGGERS[Code.NOT_CONFIG_NODE] = _change_refused(NotConfigNode("planted"))
+
+
+@triggers(Code.NOT_INGEST_NODE)
+async def _not_ingest_node(api: Talk) -> Reply:
+    api.node.full = NotIngestNode("planted")
+    return await api.submit(1)
+
+
 for why in SequenceRefusal:
     TRIGGERS[Code(why)] = _sequence_refused(why)
 
@@ -392,6 +416,7 @@ async def _raw(api: Talk, request: bytes) -> Reply:
 
 
 OF_ADMINS = {Code.OPERATION_RUNNING, Code.OPERATION_NOT_FOUND}
+OF_ADMINS |= {Code.UNKNOWN_NODE, Code.NOT_CONFIG_NODE, *(Code(why) for why in ConfigRefusal)}
 
 
 def _settings(code: Code, folder: Path) -> tuple[Settings, dict[str, str]]:

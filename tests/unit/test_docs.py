@@ -37,6 +37,12 @@ def test_links_resolve(name: str) -> None:
             assert anchor in anchors(inside), f"{name} links to {link}"
 
 
+def test_tests_that_documents_name_are_there() -> None:
+    for name in DOCUMENTS:
+        for file in re.findall(r"`(tests/[a-z_/]+\.py)`", tree.read(name)):
+            assert (tree.ROOT / file).is_file(), f"{name}: {file}"
+
+
 def test_every_make_target_is_described() -> None:
     described = tree.read("README.md") + tree.read("docs/development.md")
     assert make_targets()

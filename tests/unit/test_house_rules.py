@@ -18,7 +18,9 @@ PARAMETERS_MAX = 5
 
 # Exceptions, each with its reason. These lists only shrink: an entry that is no longer
 # needed fails the test until it is taken out.
-LONG_MODULES: dict[str, str] = {}  # "ledger/core.py": why it is over 500 lines
+LONG_MODULES: dict[str, str] = {  # "ledger/core.py": why it is over 500 lines
+    "api/codes.py": "the closed list, one paragraph a code",
+}
 LONG_FUNCTIONS: dict[str, str] = {}  # "ledger/core.py:Core.step": why it is over 40 lines
 OPTIONS = "each parameter is an option of the command: typer reads the signature"
 WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes over 5 parameters
@@ -33,6 +35,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/node_commands.py:invite": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
     "quipu/cli/store_commands.py:export": OPTIONS,
+    "quipu/cli/store_commands.py:journal_propose": OPTIONS,
     "quipu/cli/store_commands.py:restore": OPTIONS,
     "quipu/cli/store_commands.py:verify": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
