@@ -97,7 +97,7 @@ class RunningLedger:
         return self.machine.core.author.journal
 
     def members(self) -> tuple[MemberRow, ...]:
-        rows = self.machine.checkpoint.standing.members
+        rows = self.machine.view.standing.members
         return tuple(
             MemberRow(NodeNo(m.node_no), NodeId(m.node_id), m.name, tuple(m.roles)) for m in rows
         )
@@ -344,7 +344,7 @@ class RunningLedger:
                 "peers_blocked": self.network.blocked,
                 "peer_connections": self.network.connections,
                 **self.order.gauges(),
-                "journals_above_cut": self.machine.checkpoint.journals_open,
+                "journals_above_cut": self.machine.view.journals_above_cut(),
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,
                 "bytes_waiting": self.inbox.bytes_held,

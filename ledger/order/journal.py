@@ -24,7 +24,7 @@ from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import BranchKey, EventId, Seq
 
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 
 
 class Tip(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -43,10 +43,11 @@ class JournalRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown
     events: U64  # ordered so far
     tips: list[Tip]
     sequences: Annotated[list[SequenceRow], msgspec.Meta(max_length=limits.SEQUENCES_MAX)]
+    roster: bytes  # as `roster` encodes it; empty: that of the genesis
 
 
 _record: Canonical[JournalRecord] = Canonical(JournalRecord, limits.LOG_STATE_BYTES_MAX)
-NOTHING = encode(JournalRecord(RECORD_VERSION, 0, [], []))
+NOTHING = encode(JournalRecord(RECORD_VERSION, 0, [], [], b""))
 
 
 def decode_record(data: bytes) -> JournalRecord:
@@ -110,9 +111,9 @@ class Journal:
     def choose(self, entry: LogEntry) -> None:
         self._chosen.append(entry)
 
-    def take_base(self, index: Index, state: bytes) -> None:
+    def take_base(self, index: Index, record: JournalRecord) -> None:
         """In place of all entries up to this index."""
-        self._base = (index, decode_record(state))
+        self._base = (index, record)
         while self._chosen and self._chosen[0].index <= index:
             self._chosen.popleft()
 
@@ -173,11 +174,12 @@ class Journal:
         return Applied(entry, tuple(events), tuple(outcomes))
 
     # --- what goes with a base ------------------------------------------------------------------
-    def record(self) -> bytes:
+    def record(self, roster: bytes = b"") -> bytes:
         """Of all up to `applied`. Branches have other numbers at other nodes: events name them."""
         tips = sorted(
             (key.author_no, key.journal, seq, identity)
             for key, (seq, identity) in self.ordered.items()
         )
         rows = [Tip(*tip) for tip in tips]
-        return encode(JournalRecord(RECORD_VERSION, self.events, rows, self.sequences.rows()))
+        sequences = self.sequences.rows()
+        return encode(JournalRecord(RECORD_VERSION, self.events, rows, sequences, roster))

@@ -93,13 +93,19 @@ class Registrar:
         self._opening = Opening(core, guards)
         self._wish: Wish | None = None
         self._not_before_ms: dict[str, int] = {}
-        self._newer_since_ms: int | None = None  # there are events above the cut
+        self._newer_since: tuple[EpochNo, int] | None = None  # events above the cut of this epoch
+        self._opened: tuple[EpochNo, int] = (core.epochs.newest.number, -limits.CHECKPOINT_GAP_MS)
         self._unseated_ms: int | None = None  # the voters are not those that should vote
         self._enrolled: EnrolMembers | None = None
 
     @property
     def state(self) -> RosterState:
         return self._book.state
+
+    @property
+    def is_busy(self) -> bool:
+        """A change is under way, as far as this node has to do with it."""
+        return self._wish is not None or self.state.pending is not None
 
     # --- wishes ---------------------------------------------------------------------------------
     def wish(self, candidates: Sequence[Candidate], policy: str, now: Circumstances) -> str | None:
@@ -245,7 +251,10 @@ class Registrar:
     def _is_checkpoint_due(self, now: Circumstances) -> bool:
         """Not where it could not end: who has sealed signs nothing until OPEN."""
         epoch = self.core.epochs.newest
-        if epoch.number != self.state.standing.number:
+        if self._opened[0] != epoch.number:
+            self._opened = (epoch.number, now.now_ms)
+        is_early = now.now_ms < self._opened[1] + limits.CHECKPOINT_GAP_MS
+        if is_early or epoch.number != self.state.standing.number:
             return False
         journals: dict[NodeNo, int] = {}
         events = 0
@@ -255,11 +264,11 @@ class Registrar:
                 journals[cord.author_no] = journals.get(cord.author_no, 0) + 1
                 events += fresh
         if not events:
-            self._newer_since_ms = None
+            self._newer_since = None
             return False
-        if self._newer_since_ms is None:
-            self._newer_since_ms = now.now_ms
-        late = now.now_ms - self._newer_since_ms >= limits.CHECKPOINT_INTERVAL_MS
+        if self._newer_since is None or self._newer_since[0] != epoch.number:
+            self._newer_since = (epoch.number, now.now_ms)
+        late = now.now_ms - self._newer_since[1] >= limits.CHECKPOINT_INTERVAL_MS
         many = max(journals.values()) >= limits.CHECKPOINT_JOURNALS
         answering = sum(number in epoch.members for number in now.live)
         can_end = answering >= quorum.seals_needed(epoch.policy, len(epoch.members))

@@ -5,14 +5,13 @@ changes nothing, on every node alike. One change is in flight.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
 from quipu.ledger import limits
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.checkpoint import FIRST_ATTEMPT, Standing
 from quipu.ledger.epochs import Epoch, EpochDocument, Member, close_hash, decode_document
 from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.log.entry import LogEntry
@@ -30,6 +29,7 @@ from quipu.ledger.order.cut import CutTerms
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import Verifier
+from quipu.ledger.standing import FIRST_ATTEMPT, Standing
 from quipu.ledger.words import NodeId, NodeNo
 
 
@@ -196,8 +196,17 @@ class RosterBook:
     verify: Verifier
     guards: RosterSafeguards = ALL
     applied: Index = NO_INDEX
+    changes: int = 0  # of the state, since this book was opened
+    _before: list[tuple[Index, RosterState]] = field(default_factory=list)  # and up to where
+
+    def state_at(self, index: Index) -> RosterState:
+        """After the entries up to this one; nobody asks for an older one any more."""
+        while self._before and self._before[0][0] <= index:
+            self._before.pop(0)
+        return self._before[0][1] if self._before else self.state
 
     def chosen(self, entry: LogEntry) -> None:
+        before = self.state
         for data in entry.items:
             item = read_change(data)
             if item is None:
@@ -207,7 +216,12 @@ class RosterBook:
             except Refused:
                 continue  # void, on every node alike
         self.applied = Index(entry.index)
+        if self.state is not before:
+            self.changes += 1
+            self._before.append((self.applied, before))
 
     def rebased(self, index: Index, state: RosterState) -> None:
         """The state at the base of a log came in place of its entries."""
         self.applied, self.state = index, state
+        self.changes += 1
+        self._before.clear()

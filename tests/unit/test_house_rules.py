@@ -38,7 +38,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/ledger_commands.py:submit": "the options of the command",
 }
 VERSIONS = {"COMMAND_VERSION", "EVENT_VERSION", "GOSSIP_VERSION", "INV_VERSION", "FORMAT_VERSION"}
-VERSIONS |= {"LOG_VERSION"}
+VERSIONS |= {"LOG_VERSION", "RECORD_VERSION"}
 # Widths that a primitive or the wire format fixes: nothing that somebody could choose otherwise.
 WIDTHS = {"HASH_BYTES", "HLC_SHIFT", "PREFIX_BYTES", "SALT_BYTES", "SEED_BYTES", "SIGNATURE_BYTES"}
 LEAVING = {"LEAVING_KIND", "REMOVE"}  # two numbers of a form that never changes
