@@ -1,12 +1,9 @@
 """Epochs with real processes: checkpoints, and rosters that change while entries come."""
 
-import threading
-import time
 from pathlib import Path
 
-from quipu.client import QuipuError
 from quipu.devnet import Devnet
-from tests.process.cluster import client_of, cluster, read_at, wait_until
+from tests.process.cluster import client_of, cluster, read_at
 
 NODES = (1, 2, 3)
 
