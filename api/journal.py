@@ -9,7 +9,9 @@ from quipu.api.calls import Call, Response
 from quipu.api.events import FOR_NOW
 from quipu.api.order_models import JournalBody, JournalEntry, JournalItem, JournalPage
 from quipu.api.reading import PageSize
+from quipu.ledger.epochs import decode_document
 from quipu.ledger.log.serializers import SerializerSet, read_set
+from quipu.ledger.order.changes import Close, Open, RosterItem, read_change
 from quipu.ledger.order.items import (
     EventReference,
     Lock,
@@ -18,6 +20,7 @@ from quipu.ledger.order.items import (
     Release,
     read_item,
 )
+from quipu.ledger.order.wishes import Wish, WishEnded, wish_id
 from quipu.ledger.words import NodeNo
 from quipu.node.order_service import OrderedEntry
 
@@ -95,4 +98,19 @@ def _item(call: Call, data: bytes) -> JournalItem:
             return JournalItem("lock-and-publish", name=name, holder=holder, digest=digest)
         case Release(name=name, holder=holder):
             return JournalItem("release", name=name, holder=holder, token=str(found.token))
+    return _change(read_change(data))
+
+
+def _change(item: RosterItem | None) -> JournalItem:
+    match item:
+        case Close(document=data) | Open(document=data):
+            document = decode_document(data)
+            nodes = [member.node_no for member in document.members]
+            epoch, attempt = str(document.number), str(document.attempt)
+            kind = "close" if isinstance(item, Close) else "open"
+            return JournalItem(kind, nodes=nodes, epoch=epoch, attempt=attempt)  # type: ignore[arg-type]
+        case Wish():
+            return JournalItem("wish", name=wish_id(item).hex())
+        case WishEnded(wish=wish):
+            return JournalItem("wish-ended", name=wish.hex())
     return JournalItem("unknown")

@@ -8,7 +8,17 @@ from quipu.api.models import MemberRef
 
 Stage = Literal["nominate", "refuse", "implement", "confirm"]
 ItemKind = Literal[
-    "event", "serializers", "lock", "publish", "lock-and-publish", "release", "unknown"
+    "event",
+    "serializers",
+    "lock",
+    "publish",
+    "lock-and-publish",
+    "release",
+    "close",
+    "open",
+    "wish",
+    "wish-ended",
+    "unknown",
 ]
 
 
@@ -45,6 +55,8 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str | None = None
     number: str | None = None
     digest: str | None = None
+    epoch: str | None = None
+    attempt: str | None = None
 
 
 class JournalEntry(msgspec.Struct, frozen=True):

@@ -1,9 +1,10 @@
 """The endpoints of the order: one part of the table."""
 
-from quipu.api import journal, sequences
+from quipu.api import config_changes, journal, sequences
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
+from quipu.api.config_models import ConfigBody, ConfigChange, ConfigProposed
 from quipu.api.order_models import (
     JournalBody,
     JournalPage,
@@ -37,6 +38,16 @@ JOURNAL = (
         journal.JournalQuery,
         tag="order",
     ),
+    Endpoint(
+        "GET",
+        "/v1/journal/config",
+        "journal_config",
+        "The roster, its serializers, and the change that is under way",
+        CLUSTER_READ,
+        config_changes.config,
+        (Answer(200, "As this node sees it.", ConfigBody),),
+        tag="order",
+    ),
 )
 ORDER_CODES = (Code.NO_QUORUM, Code.ORDER_UNKNOWN, Code.NODE_FULL, Code.DRAINING)
 WRITE_CODES = (
@@ -50,6 +61,22 @@ WRITE_CODES = (
     Code.NOT_HOLDER,
     Code.STORAGE_FULL,
     *ORDER_CODES,
+)
+CHANGE_CODES = (
+    Code.MALFORMED_BODY,
+    Code.INVALID_FIELD,
+    Code.UNKNOWN_FIELD,
+    Code.BODY_TIMEOUT,
+    Code.TOO_LARGE,
+    Code.UNSUPPORTED_MEDIA_TYPE,
+    Code.CHANGE_IN_FLIGHT,
+    Code.ALREADY_A_MEMBER,
+    Code.MEMBER_UNKNOWN,
+    Code.LAST_MEMBER,
+    Code.ROSTER_FULL,
+    Code.POLICY_UNFIT,
+    Code.NOMINEE_UNREACHABLE,
+    Code.NOMINEE_BEHIND,
 )
 MAKING_CODES = (Code.LOCKED, Code.TOO_MANY_SEQUENCES, Code.EXHAUSTED)
 SEQUENCES = (
@@ -107,6 +134,19 @@ SEQUENCES = (
     ),
 )
 ORDER_ADMIN = (
+    Endpoint(
+        "POST",
+        "/v1/journal/config:propose",
+        "propose_config",
+        "Change who is a member: add, remove, replace; or the policy; or make a checkpoint",
+        ADMIN_SCOPE,
+        config_changes.propose_config,
+        (Answer(202, "Its members are ready, and the epoch that there is ends.", ConfigProposed),),
+        (*CHANGE_CODES, *ORDER_CODES),
+        body=RequestBody(ConfigChange, {JSON: {"change": "checkpoint"}}, (JSON,)),
+        is_local=True,
+        tag="admin",
+    ),
     Endpoint(
         "POST",
         "/v1/admin/journal/recover",

@@ -7,6 +7,7 @@ from quipu.api.codes import Code
 from quipu.api.problems import FieldError, Problem
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
+from quipu.node.change_service import ChangeInFlight, NomineeRefused
 from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import (
     Backlogged,
@@ -28,6 +29,8 @@ FAULTS = (
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
+    ChangeInFlight,
+    NomineeRefused,
 )
 _CODES = {
     Reason.BAD_ENTRY: Code.INVALID_FIELD,
@@ -64,6 +67,10 @@ def as_problem(error: BaseException) -> Problem | None:
         case SequenceRefused(why=why):
             retry = limits.RETRY_AFTER_S if why is SequenceRefusal.LOCKED else 0
             return Problem(Code(why), f"sequence {error}", retry_after_s=retry)
+        case ChangeInFlight():
+            return Problem(Code.CHANGE_IN_FLIGHT, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case NomineeRefused(how=how):
+            return Problem(Code(how), str(error), retry_after_s=limits.RETRY_AFTER_S)
         case JournalGone(oldest=oldest):
             return Problem(Code.JOURNAL_GONE, str(error), oldest=str(oldest))
         case StoreIsFull():

@@ -28,11 +28,10 @@ from quipu.ledger.order.registrar import (
     ProposeSerializers,
     Registrar,
     TellCore,
-    WishRefused,
 )
 from quipu.ledger.order.roster import RosterBook, RosterState
 from quipu.ledger.order.roster_gate import RosterGate
-from quipu.ledger.words import NodeNo, Now
+from quipu.ledger.words import NodeId, NodeNo, Now
 from quipu.node import limits
 
 
@@ -65,6 +64,21 @@ class Rostering:
         """What goes with a base at this index."""
         return self.book.state_at(index).encode()
 
+    # --- what readers ask -----------------------------------------------------------------------
+    @property
+    def cluster_now_ms(self) -> int:
+        """Of the newest turn."""
+        return self.gate.cluster_now_ms
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether a cut is on offer here."""
+        return self.core.known.coming is not None
+
+    def missing(self) -> tuple[NodeId, ...]:
+        """Who keeps the change that is in flight waiting, as far as this node knows."""
+        return self.registrar.missing()
+
     # --- looking --------------------------------------------------------------------------------
     def next_deadline(self, machine: LogMachine, now: Now) -> int:
         return now.monotonic_ms if self._seen != self._now_seen(machine) else self._look_ms
@@ -92,8 +106,6 @@ class Rostering:
                     given.append(SerializersProposed(next_ticket(), nodes))
                 case EnrolMembers(epoch, keys, listeners):
                     given.append(RosterChanged(epoch, keys, listeners))
-                case WishRefused():
-                    pass  # a checkpoint that finds no READYs is due again
         if machine.waits_for_model:
             given.append(ModelGrew())  # a clock, or an event that is held, may be what was missing
         busy = self.registrar.is_busy or machine.waits_for_model

@@ -21,7 +21,9 @@ from quipu.node.machine import Machine
 from quipu.node.measures import Measures, cumulative
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
+from quipu.node.order_service import OrderUnknown
 from quipu.node.running_order import RunningOrder
+from quipu.node.running_roster import RunningRoster
 from quipu.node.service import (
     Check,
     EntryId,
@@ -67,9 +69,11 @@ class RunningLedger:
     endpoint: Endpoint | None = None  # where peers reach this node
     _for_read: Waiters = field(default_factory=lambda: Waiters("events to become Read"))
     order: RunningOrder = field(init=False)
+    roster: RunningRoster = field(init=False)
 
     def __post_init__(self) -> None:
         self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
+        self.roster = RunningRoster(self.machine, self.inbox, self.network.dial)
 
     # --- who ------------------------------------------------------------------------------------
     @property
@@ -284,11 +288,13 @@ class RunningLedger:
     def hear_order(self, spoken: Sequence[LogSpoken], applied: Sequence[Applied]) -> None:
         """From the loop, after each turn in which the log said anything."""
         self.newsroom.tell_order(self.order.hear(spoken, applied))
+        self.roster.hear(spoken)
 
     def end_waiting(self, reason: str) -> None:
         self.newsroom.end(reason)
         self._for_read.end()
         self.order.end_waiting()
+        self.roster.fail_all(OrderUnknown("the node is stopping"))
 
     # --- health ---------------------------------------------------------------------------------
     def health(self) -> Health:

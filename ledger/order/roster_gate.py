@@ -16,6 +16,7 @@ from quipu.ledger.order.changes import Close, Open, read_change
 from quipu.ledger.order.cut import compute_cut, unresolved
 from quipu.ledger.order.roster import RosterBook, RosterState
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
+from quipu.ledger.order.wishes import Wish
 from quipu.ledger.refusals import Refused
 from quipu.ledger.words import EventId
 
@@ -90,7 +91,7 @@ class RosterPassage:
             after = self._state.after(item, gate.known.verify, gate.guards)
         except Refused:
             return True
-        if asks and isinstance(item, Close):
+        if asks and isinstance(item, Close | Wish):
             latest_ms = gate.cluster_now_ms + limits.CLOCK_AHEAD_MS
             if item.at_ms > latest_ms:
                 return False

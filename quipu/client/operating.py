@@ -59,6 +59,12 @@ class AsyncOperator:
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return await self._admin("POST", "/v1/admin/journal/recover", rounds=1)
 
+    async def propose_config(self, change: str, **said: str) -> Any:
+        """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
+        "policy", "checkpoint"; `journal_config` tells how far it is. Raises `Conflict`."""
+        body = {"change": change, **said}
+        return await self._admin("POST", "/v1/journal/config:propose", body, rounds=1)
+
     async def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""
         await self._admin("PUT", LAST_REPORT, report)
@@ -117,6 +123,11 @@ class Operator(ABC):
     def journal_recover(self) -> Any:
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return self._run(self._client.journal_recover())
+
+    def propose_config(self, change: str, **said: str) -> Any:
+        """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
+        "policy", "checkpoint"; `journal_config` tells how far it is. Raises `Conflict`."""
+        return self._run(self._client.propose_config(change, **said))
 
     def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""

@@ -17,6 +17,10 @@ class AsyncOrder(ABC):
         """Entries of the log above that index, the same on every node."""
         return await self._json("/v1/journal/entries", {"after": after, "limit": limit})
 
+    async def journal_config(self) -> Any:
+        """The roster, its serializers, and the change that is under way."""
+        return await self._json("/v1/journal/config")
+
     async def sequence(self, name: str, *, consistency: str = "local") -> Any:
         """How far it is, and who holds its lock; "linear": as acknowledged anywhere before.
         Raises `NotFound` where nothing was ever published."""
@@ -75,6 +79,10 @@ class Order(ABC):
     def journal_entries(self, *, after: int = 0, limit: int = 100) -> Any:
         """Entries of the log above that index, the same on every node."""
         return self._run(self._client.journal_entries(after=after, limit=limit))
+
+    def journal_config(self) -> Any:
+        """The roster, its serializers, and the change that is under way."""
+        return self._run(self._client.journal_config())
 
     def sequence(self, name: str, *, consistency: str = "local") -> Any:
         """How far it is, and who holds its lock; "linear": as acknowledged anywhere before.
