@@ -14,7 +14,7 @@ PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
-# Flags for `make bench-node`, `bench-abuse` and `bench-cluster`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
+# Flags for `make bench-node`, `bench-abuse`, `bench-cluster` and `bench-order`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
 # Flags for `make fuzz`, as FUZZ='--each --peers'
 FUZZ ?=
@@ -31,7 +31,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-spark reference figures clean
+	bench-order bench-spark reference figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ bench-abuse: install ## BENCH='--help': a node under twice its peak, and beside 
 
 bench-cluster: install ## BENCH='--help': three nodes beside a bare loop of three processes
 	@$(BIN)/python -m bench.cluster $(BENCH)
+
+bench-order: install ## BENCH='--help': the order of three nodes beside three of etcd
+	@$(BIN)/python -m bench.order $(BENCH)
 
 bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and rustworkx
 	@$(BIN)/python -m bench.spark $(BENCH)

@@ -20,6 +20,8 @@ READ_BYTES = 1 << 18
 LATE_S = 0.001  # a request sent later than that, with a connection free, is the generator's fault
 DRAIN_S = 10.0  # how long answers are waited for when nothing is sent any more
 HEAD_END = b"\r\n\r\n"
+CHUNKED = b"transfer-encoding: chunked"  # of etcd's answers alone; their bodies are not read
+CHUNKS_END = b"\r\n0\r\n\r\n"
 
 
 class Load(msgspec.Struct):
@@ -99,6 +101,12 @@ class Line:
                 return None
             self.status = int(received[9:12])
             head = bytes(received[:end]).lower()
+            if CHUNKED in head:  # one answer at a time: it ends where nothing follows its end
+                if not received.endswith(CHUNKS_END):
+                    return None
+                body = bytes(received[end + len(HEAD_END) :])
+                received.clear()
+                return body
             at = head.find(b"content-length:")
             size = 0 if at < 0 else int(head[at + 15 :].split(b"\r", 1)[0])
             self.answer_bytes = end + len(HEAD_END) + size

@@ -50,6 +50,11 @@ def frames(stream: str, size: int, count: int, query: str = "") -> list[bytes]:
     return [head.encode(), BINARY_MASKED + len(payload).to_bytes(8) + NO_MASK + payload]
 
 
+def publish(sequence: str) -> bytes:
+    """Lock the next number and publish it, in one."""
+    return _posted(f"/v1/sequences/{sequence}:publish", '{"data":"x"}')
+
+
 def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\n{HOST}\r\n".encode()
 

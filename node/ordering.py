@@ -1,8 +1,9 @@
 """The quorum log of a running node: what it is given, what it is told of, what it proposes.
 
-Of the ledger it knows what is committed and nothing else: an event may be ordered once the own
-disk holds it and what made it Read. The master proposes what is Read and not ordered, sorted by
-hlc: that is a linear extension, for an hlc lies above those of prev and parents.
+Of the ledger it knows what is committed, and what is one transaction with its own word: an event
+may be ordered once the own disk holds it and what made it Read. The master proposes what is Read
+and not ordered, sorted by hlc: that is a linear extension, for an hlc lies above those of prev and
+parents.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from itertools import islice
 from quipu.ledger import limits as ledger_limits
 from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEvent
 from quipu.ledger.event import EventMeta
+from quipu.ledger.history import BranchRecord
 from quipu.ledger.inputs import Input
 from quipu.ledger.log.effects import (
     BaseTaken,
@@ -49,11 +51,41 @@ LIFE_RANDOM_BITS = 20
 
 @dataclass(slots=True)
 class CommittedModel:
-    """The Model as the disk has it."""
+    """The Model as the disk has it; within a turn, as its transaction will leave it."""
 
     store: Store
     view: View
     recent: dict[EventId, EventMeta] = field(default_factory=dict)
+    _coming: dict[BranchKey, BranchRecord] = field(default_factory=dict)
+    _coming_metas: dict[BranchKey, list[EventMeta]] = field(default_factory=dict)
+
+    def expect(self, durable: Sequence[Durable]) -> None:
+        """What the core has decided in this turn is one transaction with what the log decides."""
+        for effect in durable:
+            match effect:
+                case StoreEvent(meta=meta):
+                    self.remember(meta)
+                    self._coming_metas.setdefault(meta.branch, []).append(meta)
+                case PutBranch(record=record):
+                    self._coming[record.key] = record
+
+    def settle(self) -> None:
+        """It is committed, and the view says so."""
+        self._coming.clear()
+        self._coming_metas.clear()
+
+    def branch(self, key: BranchKey) -> BranchRecord:
+        return self._coming.get(key) or self.view.branches[key]
+
+    def is_read(self, meta: EventMeta) -> bool:
+        record = self._coming.get(meta.branch)
+        return self.view.is_read(meta) if record is None else record.read_seq >= meta.seq
+
+    def metas(self, key: BranchKey, first: Seq, last: Seq, count_max: int) -> list[EventMeta]:
+        found = self.store.metas_from(Slot(*key.cord, first, key.number), last, count_max)
+        begun = found[-1].seq if found else first - 1
+        fresh = [m for m in self._coming_metas.get(key, ()) if begun < m.seq <= last]
+        return [*found, *fresh] if len(found) < count_max else found
 
     def read_meta(self, identity: EventId) -> EventMeta | None:
         meta = self.recent.get(identity)
@@ -62,7 +94,7 @@ class CommittedModel:
             if meta is None:
                 return None
             self.remember(meta)
-        return meta if self.view.is_read(meta) else None
+        return meta if self.is_read(meta) else None
 
     def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
         found: list[tuple[BranchKey, Seq, EventId]] = []
@@ -184,6 +216,11 @@ class Ordering:
     def _is_urgent(self) -> bool:
         return self.is_awaited() or self.machine.is_awaited
 
+    @property
+    def hastens(self) -> bool:
+        """Receipts are not to wait: the order waits for what they make Read."""
+        return self.machine.is_awaited or self.machine.waits_for_model
+
     def _may_propose(self) -> bool:
         is_master = self.machine.state.role is Role.MASTER
         return is_master and len(self._tickets) < limits.ORDER_PROPOSALS_MAX
@@ -194,9 +231,12 @@ class Ordering:
     def look_at_epochs(self, now: Now) -> tuple[list[Input], list[LogInput]]:
         return self.rostering.step(self.machine, self.next_ticket, now)
 
-    def step(self, inputs: list[LogInput], now: Now) -> LogEffects:
+    def step(self, inputs: list[LogInput], coming: Sequence[Durable], now: Now) -> LogEffects:
+        """`coming`: what the core makes durable in the same transaction."""
         inputs = [*self._inputs, *inputs]
         self._inputs.clear()
+        self.model.expect(coming)
+        self._look(coming, inputs, now)
         self._propose(inputs, now)
         due_ms = self.machine.next_deadline()
         if not inputs and (due_ms is None or due_ms > now.monotonic_ms):
@@ -206,6 +246,19 @@ class Ordering:
     def next_ticket(self) -> LogTicket:
         self._last_ticket += 1
         return LogTicket(self._last_ticket)
+
+    def _look(self, coming: Sequence[Durable], inputs: list[LogInput], now: Now) -> None:
+        """What became Read may be proposed, and accepted."""
+        grew = False
+        for effect in coming:
+            if isinstance(effect, PutBranch) and self._first_of(effect.record.key) is not None:
+                self._behind[effect.record.key] = None
+                grew = True
+        if not grew:
+            return
+        self._since_ms = now.monotonic_ms if self._since_ms is None else self._since_ms
+        if self.machine.waits_for_model:
+            inputs.insert(0, ModelGrew())
 
     # --- references -----------------------------------------------------------------------------
     def _propose(self, inputs: list[LogInput], now: Now) -> None:
@@ -237,8 +290,8 @@ class Ordering:
             first = self._first_of(key)
             if first is None:
                 continue
-            last = self.model.view.branches[key].read_seq
-            metas = self.model.store.metas_from(Slot(*key.cord, first, key.number), last, count_max)
+            last = self.model.branch(key).read_seq
+            metas = self.model.metas(key, first, last, count_max)
             found += metas
             for meta in metas:
                 self.model.remember(meta)  # the log asks for each of them soon
@@ -252,7 +305,7 @@ class Ordering:
         return self._first_unordered(key, self._proposed.get(key, 0))
 
     def _first_unordered(self, key: BranchKey, above: int = 0) -> Seq | None:
-        record = self.model.view.branches[key]
+        record = self.model.branch(key)
         ordered = max(self.journal.ordered_seq(key), above, record.base_seq)
         return Seq(ordered + 1) if record.read_seq > ordered else None
 
@@ -269,26 +322,16 @@ class Ordering:
         self._since_ms = 0
 
     # --- after a turn ---------------------------------------------------------------------------
-    def committed(self, durable: Sequence[Durable], effects: LogEffects, now: Now) -> list[Applied]:
+    def committed(self, durable: Sequence[Durable], effects: LogEffects) -> list[Applied]:
         """The view has been told before."""
-        grew = False
+        self.model.settle()
         for effect in durable:
-            match effect:
-                case StoreEvent(meta=meta):
-                    self.model.remember(meta)
-                case PutOwnState(recovering=recovering):
-                    if recovering and not self.core_recovers:
-                        self._inputs.append(DiskSetBack())
-                    self.core_recovers = recovering
-                case PutBranch(record=record) if self._first_of(record.key) is not None:
-                    self._behind[record.key] = None
-                    grew = True
+            if isinstance(effect, PutOwnState):
+                if effect.recovering and not self.core_recovers:
+                    self._inputs.append(DiskSetBack())
+                self.core_recovers = effect.recovering
         for notice in effects.spoken:
             self._hear(notice)
-        if grew:
-            self._since_ms = now.monotonic_ms if self._since_ms is None else self._since_ms
-            if self.machine.waits_for_model:
-                self._inputs.append(ModelGrew())
         found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
         if found:
             self._applied(found)

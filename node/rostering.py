@@ -133,6 +133,10 @@ class BothGates:
     journal: Gate
     roster: Gate
 
+    @property
+    def applied(self) -> Index:
+        return min(self.journal.applied, self.roster.applied)
+
     def after(self, before: Iterable[LogEntry]) -> Passage:
         entries = list(before)
         return _BothPassages(self.journal.after(entries), self.roster.after(entries))

@@ -271,7 +271,8 @@ class RunningLedger:
     # --- news -----------------------------------------------------------------------------------
     def is_awaited(self) -> bool:
         """Somebody here waits for what becomes Read."""
-        return bool(self._for_read or self.order.is_awaited() or self.newsroom.listeners)
+        listens = self._for_read or self.order.is_awaited() or self.newsroom.listeners
+        return bool(listens) or self.machine.ordering.hastens
 
     def subscribe(self, queue_max: int = 1_024, hears_order: bool = False) -> Subscription:
         self.inbox.press()

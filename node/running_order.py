@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from quipu.ledger.log.effects import LogSpoken
-from quipu.ledger.log.inputs import RecoveryForced
+from quipu.ledger.log.inputs import OrderAwaited, RecoveryForced
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.words import LogTicket
 from quipu.ledger.order.items import Lock, LockAndPublish, Publish, Release, SequenceItem
@@ -55,6 +55,8 @@ class RunningOrder:
         is_ordered = status is not None and status.ordered
         if is_ordered or is_void or self.inbox.is_draining:
             return answered(is_ordered)
+        if not self._waiters:
+            self.inbox.push_log(OrderAwaited())
         answer = self._waiters.wait(event_id)
         self.inbox.press()
         self.wake()

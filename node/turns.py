@@ -35,7 +35,7 @@ from quipu.ledger.log.effects import (
 )
 from quipu.ledger.order.journal import Applied
 from quipu.ledger.refusals import Refused
-from quipu.ledger.words import EventId, Hlc, Journal, NodeId, Now, Seq
+from quipu.ledger.words import EventId, Hlc, Journal, NodeId, Seq
 from quipu.node import limits
 from quipu.node.failpoints import passing
 from quipu.node.inbox import Inbox
@@ -192,7 +192,7 @@ class Turns:
             self.writer.commit(self.machine.store, durable, self._committed)
         else:
             self._speak(decided.core)
-            self._speak_log(decided, self.machine.surroundings.clock())
+            self._speak_log(decided)
             self._plan()
 
     def _step(self) -> Decided | None:
@@ -203,10 +203,9 @@ class Turns:
         try:
             passing("turn.collected")
             told, given = machine.ordering.look_at_epochs(now)
-            decided = Decided(
-                machine.core.step([*inputs, *told], now),
-                machine.ordering.step([*given, *log_inputs], now),
-            )
+            effects = machine.core.step([*inputs, *told], now)
+            logged = machine.ordering.step([*given, *log_inputs], effects.durable, now)
+            decided = Decided(effects, logged)
             passing("turn.decided")
         except Exception as fault:  # noqa: BLE001 - a mistake of ours must not end the node
             self._step_failed(fault)
@@ -231,7 +230,7 @@ class Turns:
         self._speak(effects)
         self._count(effects, news)
         self.outlets.tell(news)
-        self._speak_log(decided, now)
+        self._speak_log(decided)
         passing("turn.spoken")
         self._plan()
 
@@ -256,7 +255,7 @@ class Turns:
                 case NodeConvicted(conviction):
                     self.log.warning("proof of misbehaviour", culprit=conviction.culprit.hex())
 
-    def _speak_log(self, decided: Decided, now: Now) -> None:
+    def _speak_log(self, decided: Decided) -> None:
         machine = self.machine
         for effect in decided.log.spoken:
             match effect:
@@ -271,7 +270,7 @@ class Turns:
                 case LogInputRefused(number, reason, detail):
                     self.measures.refused(reason)
                     self.log.debug("log input refused", peer=number, reason=reason, detail=detail)
-        applied = machine.ordering.committed(decided.core.durable, decided.log, now)
+        applied = machine.ordering.committed(decided.core.durable, decided.log)
         if applied or decided.log.spoken:
             self.outlets.hear_order(decided.log.spoken, applied)
 

@@ -41,6 +41,11 @@ class ModelGrew:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderAwaited:
+    """Somebody here waits for the order, and nobody did before."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogCompacted:
     """What the entries up to this index have led to is kept elsewhere, by enough nodes."""
 
@@ -74,6 +79,7 @@ LogInput = (
     | SerializersProposed
     | ReadAsked
     | ModelGrew
+    | OrderAwaited
     | LogCompacted
     | RosterChanged
     | DiskSetBack

@@ -20,6 +20,7 @@ from quipu.ledger.log.inputs import (
     LogInput,
     LogMessageReceived,
     ModelGrew,
+    OrderAwaited,
     ReadAsked,
     RecoveryForced,
     RosterChanged,
@@ -143,6 +144,8 @@ class LogMachine:
                 self._on_read(item.ticket, turn)
             case ModelGrew():
                 self._voter.retry(turn)
+            case OrderAwaited():
+                self._voter.hurry(turn)
             case LogCompacted():
                 self._on_compacted(item, turn)
             case RosterChanged():

@@ -175,7 +175,7 @@ class Master:
         batch: list[Proposal] = []
         items: list[bytes] = []
         size = 0
-        passage = state.settings.gate.after(state.unchosen())
+        passage = state.settings.gate.after(state.unapplied())
         while reign.waiting:
             first = reign.waiting[0]
             full = size + first.size > limits.LOG_BATCH_BYTES

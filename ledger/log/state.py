@@ -62,8 +62,12 @@ class Passage(Protocol):
 class Gate(Protocol):
     """What a voter asks of what it is to accept: is every event it names in my Model?"""
 
+    @property
+    def applied(self) -> Index:
+        """What entries up to here led to it knows by itself."""
+
     def after(self, before: Iterable[LogEntry]) -> Passage:
-        """`before` are the entries of one's own log that are not chosen yet."""
+        """`before` are the entries of one's own log above `applied`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +286,10 @@ class LogState:
                 self.drop_from(at, turn)
             self.append(data, turn)
 
-    def unchosen(self) -> list[LogEntry]:
-        return [held.entry for held in self.log.above(self.chosen)]
+    def unapplied(self) -> list[LogEntry]:
+        """What the gate has to be told: it has not heard of what was chosen in this very step."""
+        begun = max(min(self.chosen, self.settings.gate.applied), self.log.base.index)
+        return [held.entry for held in self.log.above(begun)]
 
     # --- counting -------------------------------------------------------------------------------
     def count(self, statement: Accepted, turn: LogTurn) -> None:

@@ -42,6 +42,7 @@ class Voter:
         self._parked: deque[Parked] = deque()
         self.goes_on = False  # one that was parked was taken, and others are
         self.matched: Index | None = None  # with the master of the promised regime
+        self._told_awaited = False  # what that master was told last
 
     # --- PREPARE --------------------------------------------------------------------------------
     def would_promise(self, peer: NodeNo, regime: int, chosen: int) -> bool:
@@ -204,7 +205,7 @@ class Voter:
         state, log = self._state, self._state.log
         if not state.guards.model_checked:
             return len(read)
-        below = (held.entry for held in log.above(state.chosen) if held.entry.index <= index)
+        below = (entry for entry in state.unapplied() if entry.index <= index)
         passage = state.settings.gate.after(below)
         for count, (entry, data) in enumerate(zip(read, entries, strict=True)):
             known = log.holds(entry.index) and log.at(entry.index).data == data
@@ -225,12 +226,22 @@ class Voter:
             if signed.regime == regime:
                 statement = encode(signed)
                 state.count(signed, turn)
+        self._told_awaited = state.settings.is_awaited()
         turn.send(
             peer,
             AcceptedMessage(
-                regime, message.round, index, state.chosen, statement, state.settings.is_awaited()
+                regime, message.round, index, state.chosen, statement, self._told_awaited
             ),
         )
+
+    def hurry(self, turn: LogTurn) -> None:
+        """The master paces what nobody waits for; it need not learn with the next heartbeat alone
+        that somebody does. The answer is to no round, so it confirms no read."""
+        state = self._state
+        if state.role is not Role.FOLLOWER or state.master is None or self._told_awaited:
+            return
+        self._told_awaited, at = True, state.chosen
+        turn.send(state.master, AcceptedMessage(state.promised, 0, at, at, None, awaited=True))
 
     def _refuse(self, peer: NodeNo, message: Accept, turn: LogTurn) -> None:
         turn.send(

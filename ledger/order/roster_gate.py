@@ -12,6 +12,7 @@ from quipu.ledger.event import EventMeta
 from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.known import Known
 from quipu.ledger.log.entry import LogEntry
+from quipu.ledger.log.words import Index
 from quipu.ledger.order.changes import Close, Open, read_change
 from quipu.ledger.order.cut import compute_cut, unresolved
 from quipu.ledger.order.roster import RosterBook, RosterState
@@ -27,6 +28,10 @@ class RosterGate:
     def __init__(self, book: RosterBook, known: Known, guards: RosterSafeguards = ALL) -> None:
         self.book, self.known, self.guards = book, known, guards
         self.cluster_now_ms = 0
+
+    @property
+    def applied(self) -> Index:
+        return Index(self.book.applied)
 
     def after(self, before: Iterable[LogEntry]) -> "RosterPassage":
         return RosterPassage(self, before)

@@ -160,7 +160,9 @@ def _publish(before: Sequence, item: Publish) -> tuple[Sequence, Outcome]:
 def _lock_and_publish(
     before: Sequence, item: LockAndPublish, index: Index
 ) -> tuple[Sequence, Outcome]:
-    locked, outcome = _lock(before, Lock(item.name, item.holder, 1, 0), index)
+    """Several in one entry follow each other: none of them leaves a lock behind."""
+    free = before if before.is_locked else replace(before, token=Index(0))
+    locked, outcome = _lock(free, Lock(item.name, item.holder, 1, 0), index)
     if not isinstance(outcome, Granted):
         return before, outcome
     return _publish(locked, Publish(item.name, item.holder, index, outcome.first, item.digest))

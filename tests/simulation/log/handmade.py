@@ -31,7 +31,7 @@ from quipu.ledger.log.messages import (
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.safeguards import ALL, LogSafeguards
 from quipu.ledger.log.state import LogSettings
-from quipu.ledger.log.words import Life, LogTicket
+from quipu.ledger.log.words import Index, Life, LogTicket
 from quipu.ledger.words import NodeNo, Now
 from tests.simulation.keys import SharedVerifier, key_pair
 from tests.simulation.log.disk import LogDisk
@@ -41,6 +41,8 @@ CLUSTER_ID = bytes(range(32))
 
 
 class OpenGate:
+    applied = Index(2**63)  # nothing that it says rests on the log
+
     def after(self, before: object) -> OpenGate:
         return self
 

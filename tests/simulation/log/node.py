@@ -49,6 +49,7 @@ class SimGate:
 
     def __init__(self, node: SimLogNode) -> None:
         self._node = node
+        self.applied = Index(2**63)  # nothing that it says rests on the log
 
     def after(self, before: Iterable[LogEntry]) -> SimGate:
         return self

@@ -57,6 +57,22 @@ def test_lone_node_is_master_at_once_and_orders_what_it_reads(tmp_path: Path) ->
     running(test)
 
 
+def test_what_becomes_read_is_proposed_in_the_same_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ORDER_PACE_MS", 0)
+
+    async def test() -> None:
+        async with small_node(tmp_path) as node:
+            await ordered(node, "the first")
+            await node.ledger.turns.idle()
+            before = node.ledger.measures.commits
+            await ordered(node, "a")
+            assert node.ledger.measures.commits == before + 1
+
+    running(test)
+
+
 def test_order_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def test() -> None:
         async with small_node(tmp_path) as node:

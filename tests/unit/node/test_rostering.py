@@ -39,10 +39,10 @@ class Alone:
         machine = self.machine
         told, logged = machine.ordering.look_at_epochs(self.now)
         effects = machine.core.step([*given, *told], self.now)
-        log = machine.ordering.step(logged, self.now)
+        log = machine.ordering.step(logged, effects.durable, self.now)
         machine.store.commit([*effects.durable, *log.durable])
         machine.view.committed(effects.durable, self.now.wall_ms)
-        machine.ordering.committed(effects.durable, log, self.now)
+        machine.ordering.committed(effects.durable, log)
         return effects
 
     def write(self, text: str) -> None:

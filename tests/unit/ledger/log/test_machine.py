@@ -17,11 +17,13 @@ from quipu.ledger.log.inputs import (
     DiskSetBack,
     LogCompacted,
     LogMessageReceived,
+    OrderAwaited,
     ReadAsked,
     RecoveryForced,
 )
 from quipu.ledger.log.messages import (
     Accept,
+    AcceptedMessage,
     HandOver,
     LogEvidence,
     LogMessage,
@@ -299,3 +301,41 @@ def test_a_serializer_that_signs_two_digests_is_found_by_whoever_sees_both() -> 
     proof = encode_log_message(LogEvidence(prove(lie, truth)))
     hand.step(1, LogMessageReceived(NodeNo(2), proof))  # known already
     assert len(said(hand, 1, SerializerConvicted)) == 1
+
+
+# --- pace ---------------------------------------------------------------------------------------
+def test_a_master_hears_at_once_that_somebody_waits_elsewhere() -> None:
+    hand = elected()
+    master = hand.machines[NodeNo(1)]
+    assert not master.is_awaited
+    hand.step(2, OrderAwaited())
+    [(sender, receiver, message, _)] = hand.waiting
+    assert (sender, receiver) == (2, 1)
+    assert isinstance(message, AcceptedMessage)
+    assert (message.round, message.statement) == (0, None)
+    hand.step(2, OrderAwaited())
+    assert len(hand.waiting) == 1  # it has been told
+    hand.settle(1, 2, 3)
+    assert master.is_awaited
+    hand.propose(1, b"x")  # the answer to it says that nobody waits any more
+    hand.settle(1, 2, 3)
+    assert not master.is_awaited
+
+
+def test_that_somebody_waits_confirms_no_read() -> None:
+    hand = elected()
+    hand.step(1, ReadAsked(LogTicket(77)))
+    hand.forget()
+    hand.step(2, OrderAwaited())
+    hand.settle(1, 2)
+    assert said(hand, 1, ReadReady) == []
+
+
+def test_the_gate_is_told_of_what_was_chosen_in_the_same_step() -> None:
+    """It has applied nothing of it yet."""
+    hand = elected()
+    state = hand.machines[NodeNo(1)].state
+    chosen = state.chosen
+    assert state.unapplied() == []
+    state.settings.gate.applied = Index(0)  # type: ignore[misc]
+    assert [entry.index for entry in state.unapplied()] == list(range(1, chosen + 1))

@@ -64,6 +64,18 @@ def test_one_entry_gives_out_one_token_of_a_name() -> None:
     assert isinstance(sequences.apply(lock(2), Index(5)), Granted)
 
 
+def test_those_who_publish_without_a_lock_share_an_entry() -> None:
+    """None of them leaves a lock behind, so nothing has to tell them apart."""
+    sequences = Sequences()
+    both = LockAndPublish(NAME, 1, DIGEST)
+    found = [sequences.apply(both, Index(4)) for _ in range(3)]
+    assert [one.number for one in found if isinstance(one, Published)] == [1, 2, 3]
+    assert sequences.apply(lock(2), Index(4)) is SequenceRefusal.LOCKED
+    assert sequences.apply(publish(1, 4, 4), Index(4)) is SequenceRefusal.STALE
+    assert sequences.apply(lock(2), Index(5)) == Granted(NAME, Index(5), 4, 4)
+    assert sequences.apply(both, Index(5)) is SequenceRefusal.LOCKED
+
+
 def test_release_gives_back_what_was_not_published() -> None:
     sequences = Sequences()
     sequences.apply(lock(1, 3), Index(1))
