@@ -1,4 +1,4 @@
-"""A change of the roster, from an operator's word to its end, over a running node's admin socket."""
+"""A change of the roster, from an operator's word to its end, over the admin socket of a node."""
 
 import sys
 import time
@@ -82,7 +82,7 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
     if not as_json:
         found = dict(found)
         for name in ("members", "serializers", "next_serializers"):
-            found[name] = ", ".join(_names(found[name] or ())) or None
+            found[name] = ", ".join(_names(found[name] or [])) or None
         for name in ("change", "ended"):
             found[name] = _line(found[name])
     Remote((), None, None, Output.JSON if as_json else Output.TABLE).show(found)

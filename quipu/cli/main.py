@@ -10,6 +10,7 @@ from quipu.cli import (
     checking,
     devnet_commands,
     ledger_commands,
+    member_commands,
     node_commands,
     offline_commands,
     order_commands,

@@ -6,6 +6,14 @@ import typer
 
 from quipu.cli import ledger_commands
 from quipu.cli.node_commands import ConfigFile, DataDir, Json, Set, explained, flags_of, load
+from quipu.cli.remote import (
+    CaOption,
+    JsonOption,
+    Output,
+    OutputOption,
+    TokenOption,
+    UrlOption,
+)
 
 WHO = "URI (`quipu keys` there shows it), node id or name."
 Who = Annotated[str, typer.Argument(metavar="NODE", help=WHO)]
@@ -30,11 +38,11 @@ members = typer.Typer(
 @members.callback()
 def listed(
     context: typer.Context,
-    url: ledger_commands.UrlOption = [],  # noqa: B006 - typer reads it and changes nothing
-    token_file: ledger_commands.TokenOption = None,
-    ca_file: ledger_commands.CaOption = None,
-    output: ledger_commands.OutputOption = ledger_commands.Output.TABLE,
-    json: ledger_commands.JsonOption = False,
+    url: UrlOption = [],  # noqa: B006 - typer reads it and changes nothing
+    token_file: TokenOption = None,
+    ca_file: CaOption = None,
+    output: OutputOption = Output.TABLE,
+    json: JsonOption = False,
 ) -> None:
     """Show the nodes of the cluster as one of them sees them, and what is wrong with a link."""
     if context.invoked_subcommand is None:
