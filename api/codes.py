@@ -7,6 +7,8 @@ triggers it. A code is never used again for something else.
 from enum import StrEnum
 from typing import NamedTuple
 
+from quipu.api.client_codes import CLIENT_KINDS
+
 
 class Code(StrEnum):
     MALFORMED_BODY = "malformed-body"
@@ -28,6 +30,8 @@ class Code(StrEnum):
     CONSUMER_NOT_FOUND = "consumer-not-found"
     PEER_NOT_FOUND = "peer-not-found"
     SEQUENCE_NOT_FOUND = "sequence-not-found"
+    CLIENT_NOT_FOUND = "client-not-found"
+    ACL_NOT_FOUND = "acl-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
@@ -41,12 +45,29 @@ class Code(StrEnum):
     NOT_HOLDER = "not-holder"
     TOO_MANY_SEQUENCES = "too-many-sequences"
     EXHAUSTED = "exhausted"
+    CHANGE_IN_FLIGHT = "change-in-flight"
+    ALREADY_SO = "already-so"
+    NOT_CAUGHT_UP = "not-caught-up"
+    LAST_NODE = "last-node"
+    WRONG_STAGE = "wrong-stage"
+    UNKNOWN_NODE = "unknown-node"
+    NOT_CONFIG_NODE = "not-config-node"
+    TOO_MANY_CLIENTS = "too-many-clients"
+    CLIENT_TERMINATED = "client-terminated"
+    TOO_FAR_AHEAD = "too-far-ahead"
+    RESULTS_UNREAD = "results-unread"
+    RELEASED = "released"
+    CLIENT_REMOVED = "client-removed"
     CURSOR_GONE = "cursor-gone"
     JOURNAL_GONE = "journal-gone"
     CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
     KEY_REUSED = "key-reused"
+    BAD_SIGNATURE = "bad-signature"
+    BAD_MESSAGE_ID = "bad-message-id"
+    NOT_DETERMINISTIC = "not-deterministic"
+    STATEMENT_REFUSED = "statement-refused"
     UPGRADE_REQUIRED = "upgrade-required"
     TOO_MANY_REQUESTS = "too-many-requests"
     INTERNAL = "internal"
@@ -54,11 +75,12 @@ class Code(StrEnum):
     UNREAD_BACKLOG = "unread-backlog"
     CATCHING_UP = "catching-up"
     NOT_A_MEMBER = "not-a-member"
+    NOT_INGEST_NODE = "not-ingest-node"
     DRAINING = "draining"
     OUTCOME_UNKNOWN = "outcome-unknown"
     NO_QUORUM = "no-quorum"
     ORDER_UNKNOWN = "order-unknown"
-    CHANGE_IN_FLIGHT = "change-in-flight"
+    ROSTER_IN_FLIGHT = "roster-in-flight"
     ALREADY_A_MEMBER = "already-a-member"
     MEMBER_UNKNOWN = "member-unknown"
     LAST_MEMBER = "last-member"
@@ -66,6 +88,8 @@ class Code(StrEnum):
     POLICY_UNFIT = "policy-unfit"
     NOMINEE_UNREACHABLE = "nominee-unreachable"
     NOMINEE_BEHIND = "nominee-behind"
+    NO_EXECUTOR = "no-executor"
+    EXECUTOR_BEHIND = "executor-behind"
     PEER_SILENT = "peer-silent"
     STORAGE_FULL = "storage-full"
     STORAGE_FAILED = "storage-failed"
@@ -307,6 +331,55 @@ KINDS: dict[Code, Kind] = {
         "Its numbers end at 2^63.",
         "Begin another one.",
     ),
+    Code.CHANGE_IN_FLIGHT: Kind(
+        409,
+        True,
+        "Another change is in flight",
+        "The config stream makes one change at a time, and one has begun that has not ended.",
+        "GET /v1/journal/config says which and how far it is. Propose again when it has ended.",
+    ),
+    Code.ALREADY_SO: Kind(
+        409,
+        False,
+        "It is so already",
+        "The set is the present one, or the node has that role, or has not.",
+        "Nothing is left to do.",
+    ),
+    Code.NOT_CAUGHT_UP: Kind(
+        409,
+        True,
+        "A node of the change did not get there",
+        "The master timed it out: within a minute it was not near the end of the log, or silent.",
+        "See in `quipu members` whether it runs; propose again when it has caught up.",
+    ),
+    Code.LAST_NODE: Kind(
+        409,
+        False,
+        "It is the last of its kind",
+        "Without it nobody could take entries, or changes of the configuration.",
+        "Add another one first.",
+    ),
+    Code.WRONG_STAGE: Kind(
+        409,
+        True,
+        "The change has ended meanwhile",
+        "A stage of a change came when that change was not in flight any more.",
+        "GET /v1/journal/config says what became of it. Propose again if it is still wanted.",
+    ),
+    Code.UNKNOWN_NODE: Kind(
+        404,
+        False,
+        "No member is called so",
+        "A node of the change is no member of the newest epoch.",
+        "`quipu members` lists names and numbers.",
+    ),
+    Code.NOT_CONFIG_NODE: Kind(
+        403,
+        False,
+        "This node takes no changes",
+        "It was removed from the config nodes.",
+        "Propose at another one: GET /v1/journal/config says which are.",
+    ),
     Code.CURSOR_GONE: Kind(
         410,
         False,
@@ -400,6 +473,13 @@ KINDS: dict[Code, Kind] = {
         "The node replicates and serves reads; the roster does not name it as a member.",
         "Submit to a member: /v1/node says which they are.",
     ),
+    Code.NOT_INGEST_NODE: Kind(
+        503,
+        False,
+        "This node takes no entries",
+        "It was removed from the ingest nodes, or is being removed.",
+        "Use another node: GET /v1/journal/config says which take entries.",
+    ),
     Code.DRAINING: Kind(
         503,
         True,
@@ -436,7 +516,7 @@ KINDS: dict[Code, Kind] = {
         "This node has asked the other one, and no answer that it can read has come in time.",
         "GET /v1/cluster/members says whether it is linked; ask again, or with a longer timeout.",
     ),
-    Code.CHANGE_IN_FLIGHT: Kind(
+    Code.ROSTER_IN_FLIGHT: Kind(
         409,
         True,
         "Another change of the roster is under way",
@@ -512,4 +592,5 @@ KINDS: dict[Code, Kind] = {
         "Use another node; the operator looks at the log and runs `quipu store verify`.",
     ),
 }
+KINDS |= {Code(name): Kind(*told) for name, told in CLIENT_KINDS.items()}
 assert set(KINDS) == set(Code)

@@ -11,7 +11,17 @@ from quipu.api.order_models import JournalBody, JournalEntry, JournalItem, Journ
 from quipu.api.reading import PageSize
 from quipu.ledger.epochs import decode_document
 from quipu.ledger.log.serializers import SerializerSet, read_set
+from quipu.ledger.log.words import Index, Regime
 from quipu.ledger.order.changes import Close, Open, RosterItem, read_change
+from quipu.ledger.order.client_items import (
+    AccessList,
+    AddClient,
+    ReadResults,
+    RemoveClient,
+    acl_id,
+    read_client_item,
+)
+from quipu.ledger.order.config_items import ConfigChange, read_config
 from quipu.ledger.order.items import (
     EventReference,
     Lock,
@@ -73,15 +83,18 @@ def _entry(call: Call, entry: OrderedEntry) -> JournalEntry:
         call.face.shapes.member(entry.master_no),
         entry.final,
         entry.digest.hex(),
-        [_item(call, data) for data in entry.items],
+        [_item(call, entry, number) for number in range(len(entry.items))],
     )
 
 
-def _item(call: Call, data: bytes) -> JournalItem:
-    found = read_set(data) or read_item(data)
+def _item(call: Call, entry: OrderedEntry, at: int) -> JournalItem:
+    data = entry.items[at]
+    found = read_set(data) or read_item(data) or read_config(data)
     match found:
         case SerializerSet(stage=stage, nodes=nodes):
             return JournalItem("serializers", stage=stage.name.lower(), nodes=nodes)  # type: ignore[arg-type]
+        case ConfigChange(kind=kind, stage=step, nodes=nodes):
+            return JournalItem("config", stage=step.name.lower(), change=kind.word, nodes=nodes)  # type: ignore[arg-type]
         case EventReference():
             author = call.face.shapes.member(NodeNo(found.node_no))
             place = (str(found.journal), str(found.seq))
@@ -98,10 +111,11 @@ def _item(call: Call, data: bytes) -> JournalItem:
             return JournalItem("lock-and-publish", name=name, holder=holder, digest=digest)
         case Release(name=name, holder=holder):
             return JournalItem("release", name=name, holder=holder, token=str(found.token))
-    return _change(read_change(data))
+    change = read_change(data)
+    return _client_item(entry, at) if change is None else _change(change)
 
 
-def _change(item: RosterItem | None) -> JournalItem:
+def _change(item: RosterItem) -> JournalItem:
     match item:
         case Close(document=data) | Open(document=data):
             document = decode_document(data)
@@ -113,4 +127,17 @@ def _change(item: RosterItem | None) -> JournalItem:
             return JournalItem("wish", name=wish_id(item).hex())
         case WishEnded(wish=wish):
             return JournalItem("wish-ended", name=wish.hex())
+
+
+def _client_item(entry: OrderedEntry, number: int) -> JournalItem:
+    match read_client_item(entry.items[number]):
+        case AccessList():
+            place = (Regime(entry.regime), Index(entry.log_index), number)
+            return JournalItem("access-list", acl_id=acl_id(*place).hex())
+        case AddClient(acl=acl, public=public):
+            return JournalItem("add-client", acl_id=acl.hex(), public_key=public.hex())
+        case RemoveClient(client_id=client):
+            return JournalItem("remove-client", client=client)
+        case ReadResults(client_id=client, upto=upto, have=have):
+            return JournalItem("read-results", client=client, upto=str(upto), have=str(have))
     return JournalItem("unknown")

@@ -15,7 +15,7 @@ EntryIdText = Annotated[
     str, msgspec.Meta(pattern="^[0-9a-f]{64}:[0-9]+$", examples=["ab" * 32 + ":0"])
 ]
 U64Text = Annotated[str, msgspec.Meta(pattern="^[0-9]+$", description="u64 as text")]
-State = Literal["stored", "read", "ordered", "void"]
+State = Literal["stored", "read", "ordered", "executed", "void"]
 Kind = Literal["data", "config", "void"]
 QueryVerdict = Literal["agreed", "contested", "timeout"]
 
@@ -271,9 +271,10 @@ class HealthBody(msgspec.Struct, frozen=True):
 class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of a stream as NDJSON; as SSE, `type` is the event and `cursor` its id."""
 
-    type: Literal["entry", "status", "member", "gap", "heartbeat", "goodbye"]
+    type: Literal["entry", "event", "status", "member", "gap", "heartbeat", "goodbye"]
     cursor: str = ""
     entry: EntryBody | None = None
+    event: EventBody | None = None
     event_id: str = ""
     state: str = ""
     missed: int = 0

@@ -7,9 +7,31 @@ import msgspec
 from quipu.api.models import MemberRef
 
 Stage = Literal["nominate", "refuse", "implement", "confirm"]
+ConfigWord = Literal[
+    "serializers",
+    "add-executor",
+    "remove-executor",
+    "add-ingest",
+    "remove-ingest",
+    "add-config",
+    "remove-config",
+]
+ChangeStage = Literal[
+    "wish",
+    "nominate",
+    "implement",
+    "confirm",
+    "catchup",
+    "live",
+    "block",
+    "drop",
+    "implemented",
+    "refuse",
+]
 ItemKind = Literal[
     "event",
     "serializers",
+    "config",
     "lock",
     "publish",
     "lock-and-publish",
@@ -18,6 +40,10 @@ ItemKind = Literal[
     "open",
     "wish",
     "wish-ended",
+    "access-list",
+    "add-client",
+    "remove-client",
+    "read-results",
     "unknown",
 ]
 
@@ -47,7 +73,8 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     author: MemberRef | None = None
     journal: str | None = None
     seq: str | None = None
-    stage: Stage | None = None
+    stage: Stage | ChangeStage | None = None
+    change: ConfigWord | None = None
     nodes: list[int] | None = None
     name: str | None = None
     holder: int | None = None
@@ -57,6 +84,11 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str | None = None
     epoch: str | None = None
     attempt: str | None = None
+    acl_id: str | None = None
+    public_key: str | None = None
+    client: int | None = None
+    upto: str | None = None
+    have: str | None = None
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
@@ -68,6 +100,34 @@ class JournalEntry(msgspec.Struct, frozen=True):
     final: bool
     digest: str
     items: list[JournalItem]
+
+
+class ChangeBody(msgspec.Struct, frozen=True):
+    """One change of the configuration. `index`: of its first entry, which names it."""
+
+    kind: ConfigWord
+    nodes: list[MemberRef]
+    stage: ChangeStage
+    ended: bool
+    refusal: str | None
+    index: str
+    moved: str
+
+
+class NodeConfig(msgspec.Struct, frozen=True):
+    """A member, and what it does beside confirming."""
+
+    member: MemberRef
+    roles: list[Literal["ingest", "executor", "config"]]
+    serializer: bool
+    blocked: bool
+
+
+class ConfigBody(msgspec.Struct, frozen=True):
+    """The configuration as this node has applied it. `change`: in flight, or the last."""
+
+    nodes: list[NodeConfig]
+    change: ChangeBody | None
 
 
 class JournalPage(msgspec.Struct, frozen=True):
@@ -87,6 +147,14 @@ class SequenceBody(msgspec.Struct, frozen=True):
     holder: MemberRef | None
     token: str | None
     locked_upto: str | None
+
+
+class SequenceList(msgspec.Struct, frozen=True):
+    """By name; `next` is the name to go on after."""
+
+    items: list[SequenceBody]
+    next: str
+    more: bool
 
 
 class LockBody(msgspec.Struct, frozen=True):

@@ -1,17 +1,20 @@
 """The endpoints of the order: one part of the table."""
 
-from quipu.api import config_changes, journal, sequences
+from quipu.api import configuration, journal, roster_changes, sequences
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
-from quipu.api.config_models import ConfigBody, ConfigChange, ConfigProposed
 from quipu.api.order_models import (
+    ChangeBody,
+    ConfigBody,
     JournalBody,
     JournalPage,
     LockBody,
     PublishedBody,
     SequenceBody,
+    SequenceList,
 )
+from quipu.api.roster_models import RosterBody, RosterChange, RosterProposed
 from quipu.api.tokens import ADMIN as ADMIN_SCOPE
 from quipu.api.tokens import CLUSTER_READ, ENTRIES_READ, ENTRIES_WRITE
 
@@ -42,10 +45,20 @@ JOURNAL = (
         "GET",
         "/v1/journal/config",
         "journal_config",
-        "The roster, its serializers, and the change that is under way",
+        "Which nodes are serializers, ingest, executor and config nodes, and the change in flight",
         CLUSTER_READ,
-        config_changes.config,
-        (Answer(200, "As this node sees it.", ConfigBody),),
+        configuration.config,
+        (Answer(200, "As this node has applied it.", ConfigBody),),
+        tag="order",
+    ),
+    Endpoint(
+        "GET",
+        "/v1/cluster/roster",
+        "roster",
+        "Who is a member, who votes, and the change of the roster that is under way",
+        CLUSTER_READ,
+        roster_changes.roster,
+        (Answer(200, "As this node sees it.", RosterBody),),
         tag="order",
     ),
 )
@@ -69,7 +82,7 @@ CHANGE_CODES = (
     Code.BODY_TIMEOUT,
     Code.TOO_LARGE,
     Code.UNSUPPORTED_MEDIA_TYPE,
-    Code.CHANGE_IN_FLIGHT,
+    Code.ROSTER_IN_FLIGHT,
     Code.ALREADY_A_MEMBER,
     Code.MEMBER_UNKNOWN,
     Code.LAST_MEMBER,
@@ -80,6 +93,18 @@ CHANGE_CODES = (
 )
 MAKING_CODES = (Code.LOCKED, Code.TOO_MANY_SEQUENCES, Code.EXHAUSTED)
 SEQUENCES = (
+    Endpoint(
+        "GET",
+        "/v1/sequences",
+        "sequences",
+        "The sequences by name",
+        ENTRIES_READ,
+        sequences.sequences,
+        (Answer(200, "As this node has applied them.", SequenceList),),
+        query=sequences.SequencesQuery,
+        by_stream=True,
+        tag="order",
+    ),
     Endpoint(
         "GET",
         "/v1/sequences/{name}",
@@ -136,14 +161,51 @@ SEQUENCES = (
 ORDER_ADMIN = (
     Endpoint(
         "POST",
-        "/v1/journal/config:propose",
-        "propose_config",
+        "/v1/cluster/roster:propose",
+        "propose_roster",
         "Change who is a member: add, remove, replace; or the policy; or make a checkpoint",
         ADMIN_SCOPE,
-        config_changes.propose_config,
-        (Answer(202, "Its members are ready, and the epoch that there is ends.", ConfigProposed),),
+        roster_changes.propose_roster,
+        (Answer(202, "Its members are ready, and the epoch that there is ends.", RosterProposed),),
         (*CHANGE_CODES, *ORDER_CODES),
-        body=RequestBody(ConfigChange, {JSON: {"change": "checkpoint"}}, (JSON,)),
+        body=RequestBody(RosterChange, {JSON: {"change": "checkpoint"}}, (JSON,)),
+        is_local=True,
+        tag="admin",
+    ),
+    Endpoint(
+        "POST",
+        "/v1/journal/config:propose",
+        "journal_propose",
+        "Change the configuration: roles of nodes, and the set of serializers",
+        ADMIN_SCOPE,
+        configuration.propose,
+        (
+            Answer(201, "The change has ended.", ChangeBody),
+            Answer(202, "It goes on; the timeout was over before its end.", ChangeBody),
+        ),
+        (
+            Code.MALFORMED_BODY,
+            Code.INVALID_FIELD,
+            Code.UNKNOWN_FIELD,
+            Code.BODY_TIMEOUT,
+            Code.TOO_LARGE,
+            Code.UNSUPPORTED_MEDIA_TYPE,
+            Code.CHANGE_IN_FLIGHT,
+            Code.ALREADY_SO,
+            Code.NOT_CAUGHT_UP,
+            Code.LAST_NODE,
+            Code.WRONG_STAGE,
+            Code.UNKNOWN_NODE,
+            Code.NOT_CONFIG_NODE,
+            Code.STORAGE_FULL,
+            *ORDER_CODES,
+        ),
+        configuration.ChangeQuery,
+        RequestBody(
+            configuration.NewChange,
+            {JSON: {"kind": "add-executor", "nodes": ["1"]}},
+            (JSON,),
+        ),
         is_local=True,
         tag="admin",
     ),

@@ -21,6 +21,7 @@ PLACES = {
     "/v1/sequences/{name}": Place(
         "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a sequence, as its first lock or publish chose it."
     ),
+    "/v1/clients/{number}": Place("^[0-9]{1,10}$", "Of a client, as POST /v1/clients gave it."),
     "/problems/{code}": Place("^[a-z-]+$", "A code of the closed list."),
     "/v1/admin/operations/{id}": Place(
         "^[0-9a-f]{16}$", "Of an operation, as the answer that began it gave it."
@@ -55,16 +56,28 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "list.idempotency_key": "Only the entry that this key was used for, by the caller or "
     "`submitter`, in `stream` (without it `default`).",
     "status.wait": _READ_WAIT,
-    "status.state": "What is waited for: read, or ordered.",
+    "status.state": "What is waited for: read, ordered, or executed (of what a client has signed).",
+    "events.prefix": "How the id begins: 4 to 64 hex digits. It is needed.",
+    "sequences.after": "Only sequences with a name behind this one.",
     "sequence.consistency": "local: as applied here; linear: as acknowledged anywhere before.",
+    "client_messages.wait": "For which state to wait: stored, read, ordered or executed.",
+    "client_messages.again": "It may have been submitted before: what it says is not checked, so "
+    "that it is ordered once more and answered as it was.",
+    "client_results.upto": "Results up to this message id. It is needed.",
+    "client_results.have": "The client holds the results up to here: they are deleted.",
+    "client_results.signature": "Of the client, over cluster, client, upto and have, in hex. It is "
+    "needed.",
+    "sql.consistency": "local: as executed here; linear: as acknowledged anywhere before.",
     "journal_entries.after": "Only entries above this index.",
     "follow.from": "now, start, or a cursor; a header Last-Event-ID counts before it.",
-    "follow.events": "Of entries, status, members, with commas; members needs cluster:read.",
+    "follow.events": "Of entries, status, members, dag, with commas. dag tells each event as it "
+    "is stored, with its fields, and how its state goes on; members and dag need cluster:read.",
     "ancestors.depth": "So many edges away.",
     "window.center": "The id of the event in the middle; without it the newest final one.",
     "window.before": "So many events before it.",
     "window.after": "So many events after it.",
     "diff.peer": "The other member: number, node id or name. It is needed.",
+    "journal_propose.timeout": "How long to wait for the end of the change, at most 120s.",
     "diff.timeout": "How long its answer is waited for: more than 0, at most 60s.",
     "scrub.signatures": "Check every signature, too.",
     "readyz.for": "write: it takes entries; read: finality is possible; store: the last scrub "

@@ -12,6 +12,7 @@ from quipu.api.bodies import NDJSON, StreamName
 from quipu.api.calls import Call, Reply, Response
 from quipu.api.codes import Code
 from quipu.api.cursors import Cursor, read_cursor
+from quipu.api.executing import is_executed, request_of, until_executed
 from quipu.api.models import EntryBody, EntryPage, State
 from quipu.api.pages import Filter, Page, Pages, seek
 from quipu.api.problems import Problem, at
@@ -242,14 +243,22 @@ def entry_reply(call: Call) -> Reply:
 
 async def status(call: Call) -> Response:
     query = call.query(StatusQuery)
-    identity = held_entry(call).id
-    _check_choice("state", query.state, ("read", "ordered"))
+    identity, _, entry = held_entry(call)
+    _check_choice("state", query.state, ("read", "ordered", "executed"))
+    if query.state == "executed" and entry.client_id is None:
+        raise at(Code.INVALID_PARAMETER, "state", "only what a client has signed is executed")
     if query.wait is not None:
-        wanted: State = "ordered" if query.state == "ordered" else "read"
-        await reached_state(call, identity.event, waited_ms(query.wait, "wait"), wanted)
+        timeout_ms = waited_ms(query.wait, "wait")
+        wanted: State = "read" if query.state == "read" else "ordered"
+        if query.state == "executed":
+            await until_executed(call, request_of(entry), timeout_ms)
+        else:
+            await reached_state(call, identity.event, timeout_ms, wanted)
     found = call.ledger.status(identity.event)
     assert found is not None
     body = call.face.shapes.status(identity, found)
+    if found.ordered and is_executed(call, entry):
+        body = msgspec.structs.replace(body, state="executed")
     return call.answer(body, headers={"Cache-Control": "no-store"})
 
 

@@ -4,14 +4,18 @@ from math import ceil
 
 from quipu.api import limits
 from quipu.api.codes import Code
-from quipu.api.problems import FieldError, Problem
+from quipu.api.problems import FieldError, Problem, at
+from quipu.ledger.order.registry import RegistryRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.node.change_service import ChangeInFlight, NomineeRefused
+from quipu.node.client_service import ClientRefused, NoExecutor
+from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
 from quipu.node.service import (
     Backlogged,
     Draining,
+    NotIngestNode,
     NotTaken,
     OutcomeUnknown,
     Overloaded,
@@ -31,7 +35,13 @@ FAULTS = (
     SequenceRefused,
     ChangeInFlight,
     NomineeRefused,
+    ConfigRefused,
+    NotConfigNode,
+    UnknownNode,
+    ClientRefused,
+    NoExecutor,
 )
+_RETRIED = frozenset({Code.TOO_FAR_AHEAD, Code.RESULTS_UNREAD})
 _CODES = {
     Reason.BAD_ENTRY: Code.INVALID_FIELD,
     Reason.BAD_BODY: Code.TOO_LARGE,
@@ -46,6 +56,9 @@ _WAIT = frozenset({Code.UNREAD_BACKLOG, Code.CATCHING_UP})
 
 def as_problem(error: BaseException) -> Problem | None:
     """None: not one of `FAULTS`, or a refusal that no request should meet."""
+    found = _of_change(error)
+    if found is not None:
+        return found
     match error:
         case Refused(reason=reason, detail=detail) if reason in _CODES:
             code = _CODES[reason]
@@ -67,10 +80,8 @@ def as_problem(error: BaseException) -> Problem | None:
         case SequenceRefused(why=why):
             retry = limits.RETRY_AFTER_S if why is SequenceRefusal.LOCKED else 0
             return Problem(Code(why), f"sequence {error}", retry_after_s=retry)
-        case ChangeInFlight():
-            return Problem(Code.CHANGE_IN_FLIGHT, str(error), retry_after_s=limits.RETRY_AFTER_S)
-        case NomineeRefused(how=how):
-            return Problem(Code(how), str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case ClientRefused() | NoExecutor():
+            return _of_clients(error)
         case JournalGone(oldest=oldest):
             return Problem(Code.JOURNAL_GONE, str(error), oldest=str(oldest))
         case StoreIsFull():
@@ -81,3 +92,33 @@ def as_problem(error: BaseException) -> Problem | None:
         case StoreError():
             return Problem(Code.STORAGE_FAILED, "", retry_after_s=limits.RETRY_AFTER_S)
     return None
+
+
+def _of_change(error: BaseException) -> Problem | None:
+    match error:
+        case ConfigRefused(why=why):
+            return Problem(Code(why), f"the change {error}")
+        case NotConfigNode():
+            return Problem(Code.NOT_CONFIG_NODE, str(error))
+        case UnknownNode():
+            return Problem(Code.UNKNOWN_NODE, f"there is no member {error}")
+        case ChangeInFlight():
+            return Problem(Code.ROSTER_IN_FLIGHT, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case NomineeRefused(how=how):
+            return Problem(Code(how), str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case NotIngestNode():
+            return Problem(Code.NOT_INGEST_NODE, str(error))
+    return None
+
+
+def _of_clients(error: ClientRefused | NoExecutor) -> Problem:
+    match error:
+        case ClientRefused(why=RegistryRefusal.BAD_KEY, detail=detail):
+            return at(Code.INVALID_FIELD, "/public_key", detail)
+        case ClientRefused(why=why, detail=detail):
+            code = Code(why)
+            return Problem(code, detail, retry_after_s=limits.RETRY_AFTER_S * (code in _RETRIED))
+        case NoExecutor(may_come=True):
+            return Problem(Code.EXECUTOR_BEHIND, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case _:
+            return Problem(Code.NO_EXECUTOR, str(error))

@@ -38,7 +38,7 @@ _STATES: dict[EventState, State] = {
     EventState.READ: "read",
     EventState.VOID: "void",
 }
-_STEPS: dict[State, int] = {"stored": 1, "read": 2, "ordered": 3}
+_STEPS: dict[State, int] = {"stored": 1, "read": 2, "ordered": 3, "executed": 4}
 _JSON_TYPES = frozenset({ContentType.JSON, ContentType.CLOUDEVENT})
 
 

@@ -4,9 +4,11 @@ from quipu.api import cluster, diff, documents, events, members, ops
 from quipu.api.admin_table import ADMIN as ADMIN_ALONE
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
+from quipu.api.client_table import CLIENTS
 from quipu.api.codes import Code
 from quipu.api.consumer_table import CONSUMERS
 from quipu.api.entry_table import READING, WRITING
+from quipu.api.figure_models import FiguresBody, ReceiptList
 from quipu.api.models import (
     ClusterBody,
     EventList,
@@ -29,6 +31,17 @@ __all__ = ["ADMIN", "API", "OPS"]
 EVENT_CODES = (Code.INVALID_ID, Code.EVENT_NOT_FOUND)
 
 EVENTS = (
+    Endpoint(
+        "GET",
+        "/v1/events",
+        "events",
+        "The events whose id begins with some hex digits",
+        CLUSTER_READ,
+        events.events,
+        (Answer(200, "At most 20, by id.", EventList),),
+        query=events.PrefixQuery,
+        tag="dag",
+    ),
     Endpoint(
         "GET",
         "/v1/events/{id}",
@@ -141,6 +154,16 @@ EVENTS = (
     ),
     Endpoint(
         "GET",
+        "/v1/figures",
+        "figures",
+        "What this node counts and measures, and how long events take to be final",
+        CLUSTER_READ,
+        cluster.figures,
+        (Answer(200, "As they are now.", FiguresBody),),
+        tag="node",
+    ),
+    Endpoint(
+        "GET",
         "/v1/evidence",
         "evidence",
         "Proofs of misbehaviour held here",
@@ -172,6 +195,16 @@ CLUSTER = (
         tag="cluster",
     ),
     Endpoint(
+        "GET",
+        "/v1/cluster/receipts",
+        "receipts",
+        "Who has signed how far that it holds each cord",
+        CLUSTER_READ,
+        cluster.receipts,
+        (Answer(200, "As this node has heard it.", ReceiptList),),
+        tag="cluster",
+    ),
+    Endpoint(
         "POST",
         "/v1/cluster/queries",
         "query",
@@ -196,17 +229,6 @@ CLUSTER = (
 DOCUMENTS = (
     Endpoint(
         "GET",
-        "/",
-        "front",
-        "Where to go on from here",
-        None,
-        documents.front,
-        (Answer(200, "A page for people.", str),),
-        offers=(documents.HTML,),
-        tag="documents",
-    ),
-    Endpoint(
-        "GET",
         "/openapi.json",
         "openapi",
         "This document",
@@ -229,7 +251,7 @@ DOCUMENTS = (
         tag="documents",
     ),
 )
-API = WRITING + READING + CONSUMERS + JOURNAL + SEQUENCES + EVENTS + CLUSTER + DOCUMENTS
+API = WRITING + READING + CONSUMERS + JOURNAL + SEQUENCES + CLIENTS + EVENTS + CLUSTER + DOCUMENTS
 ADMIN = ADMIN_ALONE + ORDER_ADMIN
 
 _HEALTH = (

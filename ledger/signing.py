@@ -15,6 +15,7 @@ from quipu.ledger.words import NodeId
 SIGNATURE_BYTES = 64
 SEED_BYTES = 32
 HASH_BYTES = 32
+KEY_BYTES = 32
 
 TAG_GENESIS = b"quipu/genesis/1\0"
 TAG_EVENT = b"quipu/event/1\0"
@@ -27,6 +28,7 @@ TAG_SIG_ACCEPTED = b"quipu/sig/accepted/1\0"
 TAG_SIG_PROMISE = b"quipu/sig/promise/1\0"
 TAG_SEQUENCE = b"quipu/sequence/1\0"
 TAG_SIG_REQUEST = b"quipu/sig/request/1\0"
+TAG_SIG_RESULTS = b"quipu/sig/results/1\0"
 TAG_SIG_READY = b"quipu/sig/ready/1\0"
 TAG_SIG_EVENT = b"quipu/sig/event/1\0"
 TAG_SIG_INV = b"quipu/sig/inv/1\0"

@@ -14,7 +14,14 @@ from quipu.ledger.log.inputs import LogInput, LogMessageReceived
 from quipu.ledger.messages import is_receipt
 from quipu.ledger.words import Ticket
 from quipu.node import limits
-from quipu.node.service import Backlogged, Draining, Overloaded, Stored, StoreIsFull
+from quipu.node.service import (
+    Backlogged,
+    Draining,
+    NotIngestNode,
+    Overloaded,
+    Stored,
+    StoreIsFull,
+)
 
 
 @dataclass(slots=True)
@@ -45,6 +52,7 @@ class Inbox:
     is_full: bool = False  # the disk is
     is_draining: bool = False
     is_backlogged: Callable[[], bool] = lambda: False
+    takes_entries: Callable[[], bool] = lambda: True  # this node is an ingest node
     is_awaited: Callable[[], bool] = lambda: True  # what becomes Read is, by somebody here
     refused: Callable[[], None] = lambda: None
     taken: Callable[[], None] = lambda: None
@@ -70,6 +78,8 @@ class Inbox:
             raise Draining("the node is stopping")
         if self.is_full:
             raise StoreIsFull("no room on the disk")
+        if not self.takes_entries():
+            raise NotIngestNode("this node is no ingest node any more")
         if self.is_backlogged():
             self.refused()
             raise Backlogged(limits.BACKLOG_RETRY_AFTER_S, "too much waits to become Read")

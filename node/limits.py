@@ -29,10 +29,18 @@ ORDER_PROPOSALS_MAX = 16  # on their way at a time: each turn of 2 ms makes one,
 PROPOSALS_WAITING_MAX = 4_096  # operations on sequences, and linear reads, of this node
 OUTCOMES_RECENT_MAX = 8_192  # of sequence operations: an answer may come after its entry
 PUBLISH_TRIES_MAX = 64  # a log entry gives out one number of a sequence: so many may contend
+CONFIG_LOOK_MS = 100  # how often a master looks whether the change in flight can go on
+CONFIG_AGAIN_MS = 1_000  # a stage that was proposed and does not come is proposed again
+CONFIG_REST_MS = 1_000  # nothing of a blocked node was behind for so long: what was under way h
+CONFIG_WAITING_MAX = 64  # operators who wait for the end of a change: one is in flight at a time
 QUORUM_RETRY_AFTER_S = 2.0  # said where there is no master: an election takes 1 to 2 s
 LOG_KEPT_ENTRIES = 4_096  # the log keeps one to two times that: a minute or two under full load
 LOG_KEPT_BYTES = 4 * MIB  # or one to two times that, where entries are large
 APPLIED_PER_TURN_MAX = 4  # log entries: of 1,024 events each some 40 ms of a node that is behind
+EXECUTED_PER_TURN_MAX = 64  # log entries of one turn of the executor, which is one fsync
+EXECUTED_IDLE_MAX = 1_024  # log entries without a command before its applied index is written
+EXECUTED_WAIT_S = 30.0  # for an executor that is behind the order, as long as an app waits
+EXECUTOR_RETRY_S = 1.0  # after a disk that was full or failed
 METAS_RECENT_MAX = 8_192  # places of events kept at hand for the log, 4 MiB
 
 # --- stopping ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
+from quipu.node.config_service import Config
 
 
 class JournalGone(Exception):
@@ -90,6 +91,9 @@ class NumberPublished(NamedTuple):
 
 
 class Order(Protocol):
+    @property
+    def config(self) -> Config: ...
+
     def when_ordered(self, event_id: EventId) -> asyncio.Future[bool]:
         """True when it is ordered; False when it never will be, and when the node drains. Raises
         `Overloaded`."""
@@ -106,6 +110,9 @@ class Order(Protocol):
     # `Draining`
     def sequence(self, name: str) -> SequenceState | None:
         """As far as it is applied here; None: never used."""
+
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        """Those with a name above `after`, by name."""
 
     async def linear(self) -> None:
         """Until all that was acknowledged anywhere before this call is applied here."""

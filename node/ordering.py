@@ -37,10 +37,11 @@ from quipu.ledger.log.state import LogSettings, SavedLog
 from quipu.ledger.log.words import Index, Life, LogTicket
 from quipu.ledger.order.extension import JournalGate, references_of
 from quipu.ledger.order.items import EventReference, encode_item
-from quipu.ledger.order.journal import Applied, Journal, decode_record
+from quipu.ledger.order.journal import ROSTER_PART, Applied, Journal, decode_record
 from quipu.ledger.signing import KeyPair, Verifier
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
 from quipu.node import limits
+from quipu.node.configuring import Configuring
 from quipu.node.rostering import BothGates, Rostering
 from quipu.node.view import View
 from quipu.storage.store import Store
@@ -133,8 +134,10 @@ class Ordering:
     gate: JournalGate
     rostering: Rostering
     own_no: NodeNo
+    configuring: Configuring = field(init=False)
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
+    kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
     _behind: dict[BranchKey, None] = field(default_factory=dict)  # Read, and not all ordered
     _proposed: dict[BranchKey, Seq] = field(default_factory=dict)
     _tickets: dict[LogTicket, None] = field(default_factory=dict)  # of references, on their way
@@ -145,6 +148,9 @@ class Ordering:
     _proposed_ms: int = 0
     _mark: tuple[Index, bytes] = (Index(0), b"")  # what the next compaction will leave as its base
     _bytes_since: int = 0  # of items that were applied above the newest mark
+
+    def __post_init__(self) -> None:
+        self.configuring = Configuring(self.is_behind)
 
     @classmethod
     def of(
@@ -190,7 +196,7 @@ class Ordering:
     def _take_base(self, index: Index, state: bytes) -> None:
         record = decode_record(state)
         self.journal.take_base(index, record)
-        self.rostering.rebased(index, record.roster)
+        self.rostering.rebased(index, record.part(ROSTER_PART))
 
     def _choose(self, entry: LogEntry) -> None:
         self.journal.choose(entry)
@@ -201,8 +207,9 @@ class Ordering:
         due = self.machine.next_deadline()
         if self._inputs:
             return now.monotonic_ms
-        wanted = self._due_ms(now)
-        return wanted if due is None else due if wanted is None else min(due, wanted)
+        look = self.configuring.next_deadline(self.machine, self.journal.config, now)
+        times = (due, self._due_ms(now), look)
+        return min((time for time in times if time is not None), default=None)
 
     def _due_ms(self, now: Now) -> int | None:
         """When references want a turn of their own; any turn before takes them along."""
@@ -238,6 +245,8 @@ class Ordering:
         self.model.expect(coming)
         self._look(coming, inputs, now)
         self._propose(inputs, now)
+        config = self.journal.config
+        inputs += self.configuring.step(self.machine, config, self.next_ticket, now)
         due_ms = self.machine.next_deadline()
         if not inputs and (due_ms is None or due_ms > now.monotonic_ms):
             return LogEffects()
@@ -335,8 +344,10 @@ class Ordering:
         found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
         if found:
             self._applied(found)
-        if len(found) == limits.APPLIED_PER_TURN_MAX:
-            self._inputs.append(ModelGrew())  # there may be more, in a turn of its own
+        # There may be more, in a turn of its own; and what is parked may rest on what is applied.
+        is_full = len(found) == limits.APPLIED_PER_TURN_MAX
+        if is_full or (found and self.machine.waits_for_model):
+            self._inputs.append(ModelGrew())
         return found
 
     def _hear(self, notice: object) -> None:
@@ -370,6 +381,14 @@ class Ordering:
         """As far as it is committed."""
         return self._chosen
 
+    def is_behind(self, author: NodeNo) -> bool:
+        """Whether anything of that node is here and not ordered."""
+        unread = any(key.author_no == author for key in self.model.view.unread)
+        return unread or any(
+            key.author_no == author and self._first_unordered(key) is not None
+            for key in self._behind
+        )
+
     def events_behind(self) -> int:
         return sum(
             self.model.view.branches[key].read_seq - first + 1
@@ -384,6 +403,9 @@ class Ordering:
         mark = max(self._mark[0], log.base.index)
         is_long = applied - mark >= limits.LOG_KEPT_ENTRIES
         if not is_long and self._bytes_since < limits.LOG_KEPT_BYTES:
+            return
+        kept_to = self.kept_to()
+        if kept_to is not None and self._mark[0] > kept_to:
             return
         if self._mark[0] > log.base.index:
             self._inputs.append(LogCompacted(*self._mark))

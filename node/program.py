@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +26,7 @@ from quipu.node.data_directory import (
     DataDirectory,
     open_directory,
 )
+from quipu.node.execution import Execution, OpenExecutor
 from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.founding import (
@@ -57,6 +59,7 @@ from quipu.node.writer import InlineWriter, ThreadWriter, Writer
 from quipu.p2p.addresses import SCHEME
 from quipu.p2p.effects import StateChanged
 from quipu.storage.environment import StoreDamaged, StoreLocked, has_room
+from quipu.storage.executors.sqlite_executor import SqliteExecutor
 from quipu.storage.lmdb_store import open_store
 from quipu.storage.ownership import FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import Owner, Store, StoreCorrupt, StoreError, StoreFull
@@ -124,6 +127,7 @@ class Node:
             waiting = len(ledger.inbox.pending)
             self.log.warning("not everything was finished in time", waiting=waiting)
             ledger.inbox.fail_all(Draining("the node stopped before this was stored"))
+        await ledger.execution.stop()
 
     def close(self) -> None:
         self.ledger.turns.stop()
@@ -171,13 +175,21 @@ def open_node(
         time.monotonic,
         network,
         _consumers(directory, log),
+        Execution(machine, _executor_opener(settings, machine), log),
     )
-    stopping = asyncio.Event()
     administration = _administration(settings, directory, ledger, log)
-    node = Node(settings, directory, ledger, administration, log, stopping)
+    node = Node(settings, directory, ledger, administration, log, asyncio.Event())
     _connect(node)
     turns.wake()
     return node
+
+
+def _executor_opener(settings: Settings, machine: Machine) -> OpenExecutor | None:
+    if settings.executor.engine == "off":
+        return None
+    cluster_id = machine.surroundings.owner.cluster_id
+    adopt = settings.executor.adopt
+    return partial(SqliteExecutor, settings.executor_dir, cluster_id, adopt=adopt)
 
 
 def _consumers(directory: DataDirectory, log: Log) -> KeptConsumers:
@@ -221,6 +233,7 @@ def _connect(node: Node) -> None:
     ledger.inbox.wake, ledger.inbox.wake_later = ledger.turns.wake, ledger.turns.wake_later
     ledger.inbox.is_awaited = ledger.is_awaited
     ledger.inbox.is_backlogged = is_backlogged
+    ledger.inbox.takes_entries = ledger.order.config.takes_entries
     ledger.inbox.refused = count_overload
     node.administration.drain = lambda: node.ask_stop("asked to drain")
 
@@ -236,6 +249,7 @@ def _connect(node: Node) -> None:
     ledger.machine.ordering.is_awaited = ledger.order.is_awaited
     ledger.order.is_live = ledger.is_live
     ledger.turns.outlets = _outlets(node)
+    ledger.execution.start()
 
 
 def _outlets(node: Node) -> Outlets:
@@ -252,6 +266,7 @@ def _outlets(node: Node) -> Outlets:
         network.core_rebuilt()
         ledger.order.core_rebuilt()
         ledger.roster.fail_all(OrderUnknown("the node had to begin anew from its disk"))
+        ledger.execution.pump()
 
     return Outlets(
         network.send,

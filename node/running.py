@@ -15,6 +15,7 @@ from quipu.ledger.order.journal import Applied
 from quipu.ledger.words import EventId, Journal, NodeId, NodeNo
 from quipu.node import limits
 from quipu.node.consumers import KeptConsumers
+from quipu.node.execution import Execution
 from quipu.node.explain import Witness
 from quipu.node.inbox import Inbox
 from quipu.node.machine import Machine
@@ -22,10 +23,12 @@ from quipu.node.measures import Measures, cumulative
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.order_service import OrderUnknown
+from quipu.node.running_clients import RunningClients
 from quipu.node.running_order import RunningOrder
 from quipu.node.running_roster import RunningRoster
 from quipu.node.service import (
     Check,
+    Draining,
     EntryId,
     EventRead,
     EventState,
@@ -39,6 +42,7 @@ from quipu.node.service import (
     Metrics,
     News,
     NotTaken,
+    ReceiptRow,
     Stored,
     Subscription,
 )
@@ -66,14 +70,18 @@ class RunningLedger:
     monotonic_s: Callable[[], float]
     network: Network
     consumers: KeptConsumers
+    execution: Execution
     endpoint: Endpoint | None = None  # where peers reach this node
     _for_read: Waiters = field(default_factory=lambda: Waiters("events to become Read"))
     order: RunningOrder = field(init=False)
     roster: RunningRoster = field(init=False)
 
+    clients: RunningClients = field(init=False)
+
     def __post_init__(self) -> None:
         self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
         self.roster = RunningRoster(self.machine, self.inbox, self.network.dial)
+        self.clients = RunningClients(self.order, self.execution)
 
     # --- who ------------------------------------------------------------------------------------
     @property
@@ -193,6 +201,9 @@ class RunningLedger:
     def find_event(self, prefix: bytes) -> EventMeta | None:
         return self.machine.store.meta_by_prefix(prefix)
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        return self.machine.store.ids_between(first, last, limit)
+
     def children(self, event_id: EventId) -> list[EventId]:
         return self.machine.store.children(event_id)
 
@@ -229,6 +240,12 @@ class RunningLedger:
 
     def frontier(self) -> list[FrontierRow]:
         return self.machine.view.frontier()
+
+    def receipts(self, limit: int) -> list[ReceiptRow]:
+        return self.machine.view.receipts(limit)
+
+    def finality_ms(self, limit: int) -> list[int]:
+        return self.machine.view.finality_ms(limit)
 
     def explain(self, event_id: EventId) -> Explanation | None:
         meta = self.meta(event_id)
@@ -290,12 +307,14 @@ class RunningLedger:
         """From the loop, after each turn in which the log said anything."""
         self.newsroom.tell_order(self.order.hear(spoken, applied))
         self.roster.hear(spoken)
+        self.execution.pump()
 
     def end_waiting(self, reason: str) -> None:
         self.newsroom.end(reason)
         self._for_read.end()
         self.order.end_waiting()
         self.roster.fail_all(OrderUnknown("the node is stopping"))
+        self.execution.end_waiting(Draining("the node is stopping"))
 
     # --- health ---------------------------------------------------------------------------------
     def health(self) -> Health:
@@ -324,8 +343,12 @@ class RunningLedger:
                 Check("signing", core.recovery.may_sign),
                 self._quorum(),
             ),
-            store=self.soundness.checks(),
+            store=(*self.soundness.checks(), self._executor_check()),
         )
+
+    def _executor_check(self) -> Check:
+        status = self.execution.status()
+        return Check("executor", status.state != "failed", status.detail)
 
     def _quorum(self) -> Check:
         """Whether enough members answer for anything to become Read."""
@@ -339,6 +362,7 @@ class RunningLedger:
             counters={
                 **measures.counters(),
                 **self.network.counters(),
+                "requests_executed_total": self.execution.commands,
                 "scrubs_total": self.soundness.scrubs,
                 "scrub_failures_total": self.soundness.failures,
             },
@@ -352,6 +376,7 @@ class RunningLedger:
                 "peer_connections": self.network.connections,
                 **self.order.gauges(),
                 "journals_above_cut": self.machine.view.journals_above_cut(),
+                **self.execution.gauges(),
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,
                 "bytes_waiting": self.inbox.bytes_held,

@@ -1,6 +1,7 @@
 """What `Order` promises, on the machine and the inbox of the node."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -9,8 +10,8 @@ from quipu.ledger.log.inputs import OrderAwaited, RecoveryForced
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.words import LogTicket
 from quipu.ledger.order.items import Lock, LockAndPublish, Publish, Release, SequenceItem
-from quipu.ledger.order.journal import Applied
-from quipu.ledger.order.sequences import Granted, Outcome, Published, SequenceRefusal
+from quipu.ledger.order.journal import Applied, Done
+from quipu.ledger.order.sequences import Granted, Published, SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
 from quipu.node import limits
 from quipu.node.inbox import Inbox
@@ -25,7 +26,8 @@ from quipu.node.order_service import (
     SequenceRefused,
     SequenceState,
 )
-from quipu.node.sequencing import Proposals, no_quorum
+from quipu.node.running_config import RunningConfig
+from quipu.node.sequencing import Place, Proposals, no_quorum
 from quipu.node.service import Draining, EventOrdered, EventState, EventStatus, StoreIsFull
 from quipu.node.waiters import Waiters, answered
 
@@ -37,11 +39,13 @@ class RunningOrder:
     status_of: Callable[[EventId], EventStatus | None]
     wake: Callable[[], None]
     is_live: Callable[[NodeNo], bool] = lambda number: True
+    config: RunningConfig = field(init=False)
     _proposals: Proposals = field(init=False)
     _waiters: Waiters = field(default_factory=lambda: Waiters("events to be ordered"))
 
     def __post_init__(self) -> None:
         self._proposals = Proposals(self.inbox.push_log, self._next_ticket)
+        self.config = RunningConfig(self.machine, self.ordered)
 
     def _next_ticket(self) -> LogTicket:
         return self.machine.ordering.next_ticket()
@@ -65,6 +69,7 @@ class RunningOrder:
     def hear(self, spoken: Sequence[LogSpoken], applied: Sequence[Applied]) -> list[EventOrdered]:
         """What is to be told of it."""
         self._proposals.hear(spoken, applied, self.machine.ordering.journal.applied)
+        self.config.hear(applied)
         news = [
             EventOrdered(meta.id, one.entry.index, number)
             for one in applied
@@ -77,11 +82,14 @@ class RunningOrder:
 
     def core_rebuilt(self) -> None:
         """The log was built anew from the disk: it does not know what was proposed before."""
-        self._proposals.fail_all(OrderUnknown("the node had to begin anew from its disk"))
+        error = OrderUnknown("the node had to begin anew from its disk")
+        self._proposals.fail_all(error)
+        self.config.fail_all(error)
 
     def end_waiting(self) -> None:
         self._waiters.end()
         self._proposals.fail_all(OrderUnknown("the node is stopping"))
+        self.config.fail_all(OrderUnknown("the node is stopping"))
 
     # --- the journal ----------------------------------------------------------------------------
     def status(self) -> OrderStatus:
@@ -123,6 +131,11 @@ class RunningOrder:
             return None
         holder = found.holder if found.is_locked else None
         return SequenceState(name, found.number, found.running, found.token, holder, found.last)
+
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        names = self.machine.ordering.journal.sequences.names()
+        found = (self.sequence(name) for name in names[bisect_right(names, after) :][:limit])
+        return [one for one in found if one is not None]
 
     async def linear(self) -> None:
         self._check()
@@ -174,12 +187,18 @@ class RunningOrder:
     def own_no(self) -> NodeNo:
         return self.machine.ordering.own_no
 
-    async def _ask(self, item: SequenceItem) -> tuple[int, Outcome]:
+    async def _ask(self, item: SequenceItem) -> tuple[int, Done]:
         self._check()
         (log_index, _), outcome = await self._proposals.propose(item)
         if isinstance(outcome, SequenceRefusal):
             raise SequenceRefused(outcome, item.name)
         return log_index, outcome
+
+    async def ordered(self, item: bytes) -> tuple[Place, Done]:
+        """Where an item of another machine stands, and what it came to. Raises `NoQuorum`,
+        `OrderUnknown`, `Overloaded`, `Draining` or `StoreIsFull`."""
+        self._check()
+        return await self._proposals.propose_bytes(item)
 
     def _check(self) -> None:
         if self.inbox.is_draining:

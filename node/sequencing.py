@@ -12,8 +12,7 @@ from quipu.ledger.log.inputs import ItemsProposed, LogInput, ReadAsked
 from quipu.ledger.log.tickets import BUSY
 from quipu.ledger.log.words import LogTicket
 from quipu.ledger.order.items import OrderItem, encode_item
-from quipu.ledger.order.journal import Applied
-from quipu.ledger.order.sequences import Outcome
+from quipu.ledger.order.journal import Applied, Done
 from quipu.node import limits
 from quipu.node.order_service import NoQuorum, OrderUnknown
 from quipu.node.service import Overloaded
@@ -27,21 +26,24 @@ class Proposals:
 
     give: Callable[[LogInput], None]
     ticket: Callable[[], LogTicket]
-    _proposed: dict[LogTicket, asyncio.Future[tuple[Place, Outcome]]] = field(default_factory=dict)
-    _placed: dict[Place, asyncio.Future[tuple[Place, Outcome]]] = field(default_factory=dict)
+    _proposed: dict[LogTicket, asyncio.Future[tuple[Place, Done]]] = field(default_factory=dict)
+    _placed: dict[Place, asyncio.Future[tuple[Place, Done]]] = field(default_factory=dict)
     _reads: dict[LogTicket, asyncio.Future[int]] = field(default_factory=dict)
     _read_to: list[tuple[int, asyncio.Future[int]]] = field(default_factory=list)
-    _outcomes: dict[Place, Outcome] = field(default_factory=dict)  # of late, oldest first
+    _outcomes: dict[Place, Done] = field(default_factory=dict)  # of late, oldest first
     _applied: int = 0
 
-    async def propose(self, item: OrderItem) -> tuple[Place, Outcome]:
+    async def propose(self, item: OrderItem) -> tuple[Place, Done]:
         """Where it stands, and what it came to."""
+        return await self.propose_bytes(encode_item(item))
+
+    async def propose_bytes(self, item: bytes) -> tuple[Place, Done]:
         if len(self._proposed) + len(self._placed) >= limits.PROPOSALS_WAITING_MAX:
             raise Overloaded(limits.RETRY_AFTER_S, "too many wait for the order")
-        answer: asyncio.Future[tuple[Place, Outcome]] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[tuple[Place, Done]] = asyncio.get_running_loop().create_future()
         ticket = self.ticket()
         self._proposed[ticket] = answer
-        self.give(ItemsProposed(ticket, (encode_item(item),)))
+        self.give(ItemsProposed(ticket, (item,)))
         return await answer
 
     async def read_index(self) -> None:
@@ -87,7 +89,7 @@ class Proposals:
             if not read.done():
                 read.set_exception(error)
 
-    def _settle(self, place: Place, outcome: Outcome) -> None:
+    def _settle(self, place: Place, outcome: Done) -> None:
         answer = self._placed.pop(place, None)
         if answer is not None and not answer.done():
             answer.set_result((place, outcome))

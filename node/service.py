@@ -19,6 +19,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
 from quipu.node.change_service import RosterChanges
+from quipu.node.client_service import Clients
 from quipu.node.order_service import Order
 from quipu.p2p.effects import QueryEnded
 from quipu.p2p.words import Endpoint, PeerState, PeerView
@@ -70,6 +71,10 @@ class Backlogged(Overloaded):
 
 class Draining(NotTaken):
     """The node is stopping: it finishes what it has taken and takes nothing more."""
+
+
+class NotIngestNode(NotTaken):
+    """An operator has taken this node from the ingest nodes: another one takes entries."""
 
 
 class StoreIsFull(NotTaken):
@@ -158,6 +163,18 @@ class FrontierRow:
     held_id: EventId
     read_seq: Seq  # 0: nothing of it is Read
     read_id: EventId  # empty where read_seq is 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptRow:
+    """One branch of one cord, and how far the receipts of each member cover it."""
+
+    author_no: NodeNo
+    journal: Journal
+    branch: int
+    held_seq: Seq
+    read_seq: Seq
+    signed: tuple[tuple[NodeNo, Seq], ...]  # by number; who has signed nothing of it is left out
 
 
 class MemberRow(NamedTuple):
@@ -401,6 +418,9 @@ class Ledger(Protocol):
     def find_event(self, prefix: bytes) -> EventMeta | None:
         """By the first 16 bytes of its id."""
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        """Ids whose first 16 bytes are not below `first` and not above `last`, in order."""
+
     def children(self, event_id: EventId) -> list[EventId]: ...
 
     def ancestors(self, event_id: EventId, depth: int, limit: int) -> list[EventMeta]:
@@ -422,6 +442,12 @@ class Ledger(Protocol):
     def frontier(self) -> list[FrontierRow]:
         """By (author_no, journal, branch)."""
 
+    def receipts(self, limit: int) -> list[ReceiptRow]:
+        """The newest journals first; at most `limit` branches."""
+
+    def finality_ms(self, limit: int) -> list[int]:
+        """How long each of the last events took here from its coming to Read; newest first."""
+
     def explain(self, event_id: EventId) -> Explanation | None: ...
 
     def proof(self, event_id: EventId, index: int) -> bytes:
@@ -437,6 +463,7 @@ class Ledger(Protocol):
 
     @property
     def roster(self) -> RosterChanges: ...
+    def clients(self) -> Clients: ...
 
     # --- peers ----------------------------------------------------------------------------------
     @property

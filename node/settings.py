@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from quipu.node.limits import KIB, MIB
 
 ADMIN_SOCKET = "admin.sock"
+EXECUTOR_FOLDER = "executor"
 
 
 class Address(NamedTuple):
@@ -143,6 +144,19 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutorSettings:
+    engine: Literal["sqlite", "off"] = setting(
+        "sqlite", "what executes the requests of clients here; off: this node runs no executor"
+    )
+    dir: Path | None = setting(
+        None, "where the executor keeps its database; none: executor in the data directory"
+    )
+    adopt: bool = setting(
+        False, "go on with a database that another version or build of SQLite has made"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class AdminSettings:
     socket: Path | None = setting(
         None, "Unix socket of the admin verbs; none: admin.sock in the data directory"
@@ -157,8 +171,13 @@ class Settings:
     ops: OpsSettings = field(default_factory=OpsSettings)
     log: LogSettings = field(default_factory=LogSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
+    executor: ExecutorSettings = field(default_factory=ExecutorSettings)
     admin: AdminSettings = field(default_factory=AdminSettings)
 
     @property
     def admin_socket(self) -> Path:
         return self.admin.socket or self.node.data_dir.absolute() / ADMIN_SOCKET
+
+    @property
+    def executor_dir(self) -> Path:
+        return self.executor.dir or self.node.data_dir.absolute() / EXECUTOR_FOLDER

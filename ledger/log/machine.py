@@ -26,7 +26,7 @@ from quipu.ledger.log.inputs import (
     RosterChanged,
     SerializersProposed,
 )
-from quipu.ledger.log.master import Master, Proposal, Written
+from quipu.ledger.log.master import Master, Proposal, Standing, Written
 from quipu.ledger.log.messages import (
     Accept,
     AcceptedMessage,
@@ -114,6 +114,10 @@ class LogMachine:
     def is_awaited(self) -> bool:
         """Whether somebody at another node waits for the order, as its master has heard."""
         return self._master.is_awaited
+
+    def standing_of(self, node: NodeNo, now_ms: int) -> Standing | None:
+        """As master: how far that node is; None where it has not answered within two seconds."""
+        return self._master.standing_of(node, now_ms)
 
     @property
     def leads(self) -> bool:

@@ -6,6 +6,7 @@ says where it surely agrees, and is sent everything from there.
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from quipu.ledger import limits
 from quipu.ledger.canonical import encode
@@ -53,6 +54,13 @@ class Progress:
     answered: bool = False
     awaited: bool = False  # somebody there waits for the order
     proof_sent: tuple[bytes, ...] = ()
+
+
+class Standing(NamedTuple):
+    """How far another node is, as its last answer said."""
+
+    match: int  # its log is the master's up to here
+    chosen: int  # and it knows all up to here to be chosen
 
 
 @dataclass(slots=True)
@@ -330,6 +338,14 @@ class Master:
             return True
         heard = {n for n, p in reign.progress.items() if p.heard_ms > since}
         return have_majority(state.log.voters, heard | {state.own_no})
+
+    def standing_of(self, node: NodeNo, now_ms: int) -> Standing | None:
+        progress = None if self.reign is None else self.reign.progress.get(node)
+        if progress is None or not progress.answered:
+            return None
+        if progress.heard_ms <= now_ms - limits.LOG_QUORUM_MS:
+            return None
+        return Standing(progress.match, progress.chosen)
 
     def confirmed(self, round_: int, voters: Voters) -> bool:
         """Whether a majority has answered what was sent in this round or later."""

@@ -25,6 +25,7 @@ class ClientRefusal(StrEnum):
     TOO_FAR_AHEAD = "too-far-ahead"
     RELEASED = "released"  # the client has said that it holds this result
     BAD_ID = "bad-message-id"
+    RESULTS_UNREAD = "results-unread"  # too many of them wait to be read
 
 
 class Request(NamedTuple):
@@ -103,6 +104,14 @@ class Clients:
         if client is not None:
             client.removed = True
 
+    def put(self, number: ClientId, client: Client) -> None:
+        """As it was kept, or with an id that was given elsewhere."""
+        self._clients[number] = client
+
+    def forget(self, number: ClientId) -> None:
+        """As if it had never been: its later requests are of an unknown client."""
+        self._clients.pop(number, None)
+
     def of(self, number: ClientId) -> Client | None:
         return self._clients.get(number)
 
@@ -126,6 +135,8 @@ class Clients:
             return ClientRefusal.TOO_FAR_AHEAD
         before = client.requests.get(request.message_id)
         if before is None:
+            if len(client.requests) >= limits.CLIENT_KEPT_MAX:
+                return ClientRefusal.RESULTS_UNREAD
             return _taken(client, request)
         if before.digest == request.digest:
             return Known(client.results.get(request.message_id))

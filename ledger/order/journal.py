@@ -16,15 +16,25 @@ from quipu.ledger import limits
 from quipu.ledger.canonical import Canonical, encode
 from quipu.ledger.event import U64, Bytes32, EventMeta
 from quipu.ledger.log.entry import LogEntry
-from quipu.ledger.log.words import NO_INDEX, Index
+from quipu.ledger.log.serializers import read_set
+from quipu.ledger.log.words import NO_INDEX, Index, Regime
 from quipu.ledger.messages import Number32
+from quipu.ledger.order.client_items import read_client_item
+from quipu.ledger.order.config import ConfigOutcome, ConfigStream
+from quipu.ledger.order.config_items import read_config
 from quipu.ledger.order.extension import ModelEvent, references_of
 from quipu.ledger.order.items import EventReference, read_item
+from quipu.ledger.order.registry import ItemPlace, Registry, RegistryOutcome
 from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import BranchKey, EventId, Seq
 
+FIRST_VERSION = 1  # of a state without parts
 RECORD_VERSION = 2
+CLIENTS_PART = "clients"
+CONFIG_PART = "config"
+ROSTER_PART = "roster"
+KNOWN_PARTS = frozenset({CLIENTS_PART, CONFIG_PART, ROSTER_PART})
 
 
 class Tip(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -36,25 +46,66 @@ class Tip(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=Tr
     id: Bytes32
 
 
-class JournalRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """The state that goes with a base."""
+class Part(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The state of one more machine, by its name."""
+
+    name: str
+    state: bytes
+
+
+Rows = Annotated[list[SequenceRow], msgspec.Meta(max_length=limits.SEQUENCES_MAX)]
+Parts = Annotated[list[Part], msgspec.Meta(max_length=limits.JOURNAL_PARTS_MAX)]
+
+
+class FirstRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The state that goes with a base, where there are no parts: older programs read it."""
 
     version: U64
     events: U64  # ordered so far
     tips: list[Tip]
-    sequences: Annotated[list[SequenceRow], msgspec.Meta(max_length=limits.SEQUENCES_MAX)]
-    roster: bytes  # as `roster` encodes it; empty: that of the genesis
+    sequences: Rows
 
 
+class JournalRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The state that goes with a base. Parts by name, those alone that are not empty."""
+
+    version: U64
+    events: U64
+    tips: list[Tip]
+    sequences: Rows
+    parts: Parts
+
+    def part(self, name: str) -> bytes:
+        return next((part.state for part in self.parts if part.name == name), b"")
+
+
+_first: Canonical[FirstRecord] = Canonical(FirstRecord, limits.LOG_STATE_BYTES_MAX)
 _record: Canonical[JournalRecord] = Canonical(JournalRecord, limits.LOG_STATE_BYTES_MAX)
-NOTHING = encode(JournalRecord(RECORD_VERSION, 0, [], [], b""))
+_FIRST_HEAD = b"\x94\x01"  # four fields, of which the first is 1
 
 
 def decode_record(data: bytes) -> JournalRecord:
-    record = _record.decode(data or NOTHING)
+    if not data:
+        return JournalRecord(RECORD_VERSION, 0, [], [], [])
+    if data.startswith(_FIRST_HEAD):
+        first = _first.decode(data)
+        return JournalRecord(RECORD_VERSION, first.events, first.tips, first.sequences, [])
+    record = _record.decode(data)
     if record.version != RECORD_VERSION:
         refuse(Reason.UNKNOWN_VERSION, f"journal record version {record.version}")
+    names = [part.name for part in record.parts]
+    if names != sorted(set(names)) or not set(names) <= KNOWN_PARTS:
+        refuse(Reason.UNKNOWN_VERSION, f"journal record with parts {names}")
+    Registry.of(record.part(CLIENTS_PART))
+    ConfigStream.of(record.part(CONFIG_PART))
     return record
+
+
+def encode_record(events: int, tips: list[Tip], rows: list[SequenceRow], **parts: bytes) -> bytes:
+    kept = [Part(name, state) for name, state in sorted(parts.items()) if state]
+    if not kept:
+        return encode(FirstRecord(FIRST_VERSION, events, tips, rows))
+    return encode(JournalRecord(RECORD_VERSION, events, tips, rows, kept))
 
 
 class Reader(Protocol):
@@ -65,25 +116,31 @@ class Reader(Protocol):
         """The events of other branches that this one goes on from, one for each of them."""
 
 
+Done = Outcome | RegistryOutcome | ConfigOutcome
+
+
 class Applied(NamedTuple):
-    """What one entry has led to: its events that were not ordered before, and what its sequence
-    operations came to, each with its number in the entry."""
+    """What one entry has led to: its events that were not ordered before, and what its other
+    items came to, each with its number in the entry."""
 
     entry: LogEntry
     events: tuple[tuple[int, EventMeta], ...]
-    outcomes: tuple[tuple[int, Outcome], ...]
+    outcomes: tuple[tuple[int, Done], ...]
 
 
 @dataclass(slots=True)
 class Journal:
-    """Invariant: `ordered`, `events` and `sequences` are what the entries up to `applied` have led
-    to. What is chosen above waits in `_chosen`, and a base that came from elsewhere in `_base`."""
+    """Invariant: `ordered`, `events`, `sequences`, `registry` and `config` are what the entries up
+    to `applied` have led to. What is chosen above waits in `_chosen`, and a base that came from
+    elsewhere in `_base`."""
 
     reader: Reader
     applied: Index = NO_INDEX
     events: int = 0
     ordered: dict[BranchKey, tuple[Seq, EventId]] = field(default_factory=dict)
     sequences: Sequences = field(default_factory=Sequences)
+    registry: Registry = field(default_factory=Registry)
+    config: ConfigStream = field(default_factory=ConfigStream)
     _chosen: deque[LogEntry] = field(default_factory=deque)
     _base: tuple[Index, JournalRecord] | None = None
 
@@ -145,6 +202,8 @@ class Journal:
                 ordered[meta.branch] = (meta.seq, meta.id)
         self.ordered, self.events = ordered, record.events
         self.sequences = Sequences.from_rows(record.sequences)
+        self.registry = Registry.of(record.part(CLIENTS_PART))
+        self.config = ConfigStream.of(record.part(CONFIG_PART))
         self.applied, self._base = index, None
         return True
 
@@ -159,7 +218,7 @@ class Journal:
 
     def _apply(self, entry: LogEntry, found: dict[bytes, EventMeta]) -> Applied:
         events: list[tuple[int, EventMeta]] = []
-        outcomes: list[tuple[int, Outcome]] = []
+        outcomes: list[tuple[int, Done]] = []
         self.applied = Index(entry.index)
         for number, data in enumerate(entry.items):
             item = read_item(data)
@@ -171,7 +230,19 @@ class Journal:
                     events.append((number, meta))
             elif item is not None:
                 outcomes.append((number, self.sequences.apply(item, self.applied)))
+            elif (of_client := read_client_item(data)) is not None:
+                place = ItemPlace(Regime(entry.regime), self.applied, number)
+                outcomes.append((number, self.registry.apply(of_client, place)))
+            elif (change := self._reconfigured(data)) is not None:
+                outcomes.append((number, change))
         return Applied(entry, tuple(events), tuple(outcomes))
+
+    def _reconfigured(self, data: bytes) -> ConfigOutcome | None:
+        change = read_config(data)
+        if change is not None:
+            return self.config.apply(change, self.applied)
+        serializers = read_set(data)
+        return None if serializers is None else self.config.set_moved(serializers, self.applied)
 
     # --- what goes with a base ------------------------------------------------------------------
     def record(self, roster: bytes = b"") -> bytes:
@@ -181,5 +252,8 @@ class Journal:
             for key, (seq, identity) in self.ordered.items()
         )
         rows = [Tip(*tip) for tip in tips]
-        sequences = self.sequences.rows()
-        return encode(JournalRecord(RECORD_VERSION, self.events, rows, sequences, roster))
+        clients, config = self.registry.record(), self.config.record()
+        rows_of = self.sequences.rows()
+        return encode_record(
+            self.events, rows, rows_of, clients=clients, config=config, roster=roster
+        )

@@ -20,13 +20,13 @@ LOOK_INTERVAL_S = 0.2
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=ANSWER_S)
+    def __init__(self, path: Path, answer_s: float) -> None:
+        super().__init__("localhost", timeout=answer_s)
         self._path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(ANSWER_S)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
 
 
@@ -35,9 +35,15 @@ class AdminSocket:
         self._path = path
         self.holder = holder
 
-    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        answer_s: float = ANSWER_S,
+    ) -> dict[str, Any]:
         """Ends the command where the node does not answer, or says no."""
-        connection = _Connection(self._path)
+        connection = _Connection(self._path, answer_s)
         try:
             connection.request(
                 method,
@@ -59,7 +65,7 @@ class AdminSocket:
         if answer.status >= http.client.BAD_REQUEST:
             with explained():
                 raise error_of(problem_of(answer.status, content), 0)
-        found: dict[str, Any] = json.loads(content)
+        found: dict[str, Any] = json.loads(content or b"{}")  # 204 has none
         return found
 
     def finish(self, begun: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from quipu.cli.remote import Output, Remote, fail
 from quipu.node.exits import Exit
 from quipu.node.settings import Settings
 
-CONFIG = "/v1/journal/config"
+CONFIG = "/v1/cluster/roster"
 DONE = "done"
 
 

@@ -30,6 +30,13 @@ class Format(StrEnum):
     NAGIOS = "nagios"
 
 
+class Only(StrEnum):
+    LIVE = "live"
+    READY = "ready"
+    FINALITY = "finality"
+    STORE = "store"
+
+
 class Probed(NamedTuple):
     name: str
     passes: bool
@@ -41,11 +48,16 @@ def check(
         str, typer.Option("--ops-url", envvar="QUIPU_OPS_URL", help="A node's OPS listener.")
     ] = OPS_URL,
     form: Annotated[Format, typer.Option("--format", help="Who reads it.")] = Format.JSON,
+    only: Annotated[
+        list[Only] | None,
+        typer.Option("--only", help="This alone: live, ready, finality or store. Repeatable."),
+    ] = None,
     ca_file: CaOption = None,
 ) -> None:
-    """Ask whether a node is alive, takes entries, and can make them final."""
+    """Ask whether a node is alive, takes entries, can make them final, and has a sound store."""
     tls = trusted(ca_file)
-    found = [probe(ops_url, path, tls) for path in NAMES]
+    asked = {str(one) for one in only or Only}
+    found = [probe(ops_url, path, tls) for path, name in NAMES.items() if name in asked]
     failing = [one for one in found if not one.passes]
     match form:
         case Format.JSON:

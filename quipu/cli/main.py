@@ -7,7 +7,9 @@ import typer
 
 from quipu.cli import (
     analysing,
+    benching,
     checking,
+    client_commands,
     devnet_commands,
     ledger_commands,
     member_commands,
@@ -80,6 +82,10 @@ app.command("export", epilog="Example: `quipu export dumps/n1 --data-dir var`")(
     store_commands.export
 )
 app.command("check", epilog="Example: `quipu check --format nagios`")(checking.check)
+
+app.command("bench", epilog="Example: `quipu bench --seconds 10 --connections 64 --wait read`")(
+    benching.bench
+)
 
 consumers = typer.Typer(
     help="Named cursors that a node keeps for `quipu follow --consumer`.",
@@ -161,10 +167,40 @@ journal.command("status", epilog="Example: `quipu journal status -o json`")(
 journal.command("entries", epilog="Example: `quipu journal entries --after 100 -n 5`")(
     order_commands.journal_entries
 )
+journal.command("config", epilog="Example: `quipu journal config -o json`")(
+    order_commands.journal_config
+)
+journal.command(
+    "propose", epilog="Example: `quipu journal propose serializers n1 n2 n3 --data-dir var`"
+)(store_commands.journal_propose)
 journal.command("recover", epilog="Example: `quipu journal recover --data-dir var`")(
     store_commands.journal_recover
 )
 app.add_typer(journal, name="journal")
+
+client = typer.Typer(
+    help="Clients whose signed requests are executed exactly once, as SQL.",
+    epilog="Example: `quipu client new --state app.state`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+client.command(
+    "new", epilog="Example: `quipu client new --state app.state --allow 'stock*=read,write'`"
+)(client_commands.new)
+client.command("show", epilog="Example: `quipu client show 1`")(client_commands.show)
+client.command("remove", epilog="Example: `quipu client remove 1`")(client_commands.remove)
+client.command(
+    "execute",
+    epilog="Example: `quipu client execute 'INSERT INTO stock VALUES (?)' nut --state app.state`",
+)(client_commands.execute)
+client.command("results", epilog="Example: `quipu client results --state app.state -o json`")(
+    client_commands.results
+)
+app.add_typer(client, name="client")
+app.command("sql", epilog="Example: `quipu sql 'SELECT item FROM stock WHERE n > ?' 3 --linear`")(
+    client_commands.sql
+)
+app.command("executor", epilog="Example: `quipu executor -o json`")(client_commands.executor)
 
 sequence = typer.Typer(
     help="Numbers that a cluster gives out one after the other.",

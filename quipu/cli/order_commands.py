@@ -38,6 +38,32 @@ def journal_entries(
     of.show_all(items, COLUMNS)
 
 
+@remote
+def journal_config(of: Remote) -> None:
+    """Show which nodes are serializers, ingest, executor and config nodes, and the last change."""
+    with of.client() as client:
+        found = client.journal_config()
+    if of.output is not Output.TABLE:
+        of.show(found)
+        return
+    rows = [
+        {
+            "node": one["member"]["name"],
+            "number": one["member"]["number"],
+            "serializer": one["serializer"],
+            "roles": ", ".join(one["roles"]),
+            "blocked": one["blocked"],
+        }
+        for one in found["nodes"]
+    ]
+    of.show_all(rows, ("node", "number", "serializer", "roles", "blocked"))
+    change = found["change"]
+    if change is not None:
+        names = ", ".join(member["name"] for member in change["nodes"])
+        why = f" ({change['refusal']})" if change["refusal"] else ""
+        print(f"{change['kind']} {names}: {change['stage']}{why}", file=sys.stderr)
+
+
 def _told(items: list[dict[str, object]]) -> str:
     kinds = [str(item["kind"]) for item in items]
     return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))

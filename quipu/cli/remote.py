@@ -18,7 +18,7 @@ from quipu.node.exits import Exit
 if TYPE_CHECKING:
     import ssl
 
-    from quipu.client import Client
+    from quipu.client import AsyncClient, Client
 
 URL = "http://127.0.0.1:8470"
 
@@ -58,11 +58,20 @@ class Remote:
     def client(self) -> "Iterator[Client]":
         from quipu.client import Client
 
+        self._check_urls()
+        with Client(self.urls, token=self._token(), tls=trusted(self.ca_file)) as client:
+            yield client
+
+    def async_client(self) -> "AsyncClient":
+        from quipu.client import AsyncClient
+
+        self._check_urls()
+        return AsyncClient(self.urls, token=self._token(), tls=trusted(self.ca_file))
+
+    def _check_urls(self) -> None:
         for url in self.urls:
             if not url.startswith(("http://", "https://")):
                 fail(f"{url} is no address of a node: write it as http://n1:8470", Exit.USAGE)
-        with Client(self.urls, token=self._token(), tls=trusted(self.ca_file)) as client:
-            yield client
 
     def _token(self) -> str | None:
         if self.token_file is None:

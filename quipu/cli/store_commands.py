@@ -171,6 +171,28 @@ def journal_recover(
         storing.recover_journal(found, json)
 
 
+def journal_propose(
+    kind: Annotated[
+        str, typer.Argument(help="serializers, or add- or remove- with executor, ingest, config.")
+    ],
+    nodes: Annotated[list[str], typer.Argument(help="Names or numbers of members.")],
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="How long to wait for its end.")
+    ] = "30s",
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Change the configuration of the cluster: which nodes are serializers, and what each one does.
+    Asked of the node with this data directory; one change is in flight at a time."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.propose_change(found, (kind, nodes, timeout), json)
+
+
 def keys(
     data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
 ) -> None:

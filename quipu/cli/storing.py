@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import typer
 
 from quipu.cli.admin_socket import LOOK_INTERVAL_S, running_node
 from quipu.cli.progress import Bar
@@ -25,6 +28,8 @@ from quipu.storage.environment import StoreMissing
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import StoreError
 from quipu.storage.verification import Report, verify_store
+
+CHANGE_ANSWER_S = 150.0  # a node waits 120 s for the end of a change at most
 
 
 class Wanted(NamedTuple):
@@ -130,6 +135,20 @@ def recover_journal(settings: Settings, as_json: bool) -> None:
             "no node is running on this data directory: it has to be told itself", Exit.UNREACHABLE
         )
     show(node.ask("POST", "/v1/admin/journal/recover"), as_json)
+
+
+def propose_change(settings: Settings, wanted: tuple[str, list[str], str], as_json: bool) -> None:
+    node = running_node(settings)
+    if node is None:
+        fail("no node runs on this data directory: it has to be asked itself", Exit.UNREACHABLE)
+    kind, nodes, timeout = wanted
+    path = f"/v1/journal/config:propose?{urlencode({'timeout': timeout})}"
+    change = node.ask("POST", path, {"kind": kind, "nodes": nodes}, CHANGE_ANSWER_S)
+    if not as_json:
+        change["nodes"] = ", ".join(member["name"] for member in change["nodes"])
+    show(change, as_json)
+    if not change["ended"]:
+        raise typer.Exit(Exit.WAITED)
 
 
 def _folder(settings: Settings) -> Path:

@@ -1,6 +1,7 @@
 """Talks to a ledger over HTTP. Needs nothing of a running node: no store, no sockets of peers."""
 
 from quipu.client.asynchronous import AsyncClient, AsyncReceipt
+from quipu.client.clients import Session
 from quipu.client.errors import (
     Conflict,
     NotFound,
@@ -24,12 +25,15 @@ from quipu.client.models import (
     Status,
     Verdict,
 )
+from quipu.client.session_state import SessionInUse
+from quipu.client.sessions import AsyncSession, Outcome, Result
 from quipu.client.synchronous import Client, Receipt
 
 __all__ = [
     "AsyncClient",
     "AsyncIngest",
     "AsyncReceipt",
+    "AsyncSession",
     "BatchAnswer",
     "BatchResult",
     "Client",
@@ -40,11 +44,15 @@ __all__ = [
     "Ingest",
     "Member",
     "NotFound",
+    "Outcome",
     "Page",
     "Problem",
     "QuipuError",
     "Receipt",
     "Rejected",
+    "Result",
+    "Session",
+    "SessionInUse",
     "Status",
     "Unauthorized",
     "Unavailable",

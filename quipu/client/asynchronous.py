@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from quipu.client import consuming
+from quipu.client.clients import AsyncClients
 from quipu.client.consuming import Bookmark
 from quipu.client.errors import Unavailable, Unreachable
 from quipu.client.ingest import AsyncIngest
@@ -57,13 +58,13 @@ class AsyncReceipt:
 
 
 def reached(state: str, wanted: str) -> bool:
-    steps = ("stored", "read", "ordered")
+    steps = ("stored", "read", "ordered", "executed")
     return state == wanted or (
         state in steps and wanted in steps and steps.index(state) >= steps.index(wanted)
     )
 
 
-class AsyncClient(AsyncOperator, AsyncOrder):
+class AsyncClient(AsyncOperator, AsyncOrder, AsyncClients):
     """One ledger, reached through any of its nodes."""
 
     def __init__(
@@ -183,7 +184,7 @@ class AsyncClient(AsyncOperator, AsyncOrder):
         ends_s = loop.time() + timeout
         while True:
             left_s = max(0.0, min(ends_s - loop.time(), WAIT_S))
-            waits_for = "ordered" if state == "ordered" else "read"
+            waits_for = state if state in ("ordered", "executed") else "read"
             status = await self.status(entry_id, 0 if state == "stored" else left_s, waits_for)
             if reached(status.state, state) or status.state == "void" or loop.time() >= ends_s:
                 return status
@@ -287,6 +288,10 @@ class AsyncClient(AsyncOperator, AsyncOrder):
     async def streams(self) -> Any:
         return await self._json("/v1/streams")
 
+    async def events(self, prefix: str) -> Any:
+        """Those whose id begins with these 4 to 64 hex digits; at most 20."""
+        return await self._json("/v1/events", {"prefix": prefix})
+
     async def event(self, event_id: str) -> Any:
         return await self._json(f"/v1/events/{event_id}")
 
@@ -335,12 +340,27 @@ class AsyncClient(AsyncOperator, AsyncOrder):
         argument: str = "",
         *,
         timeout: float = QUERY_S,  # noqa: ASYNC109
+        everybody: bool = False,
     ) -> Any:
-        """Asks all members; the verdict, and what each has answered."""
-        asked = {"question": question, "argument": argument, "timeout": f"{timeout * 1000:.0f}ms"}
+        """Asks all members; the verdict, and what each has answered. It ends once the verdict is
+        clear; with `everybody` each live member is heard."""
+        asked = {
+            "question": question,
+            "argument": argument,
+            "timeout": f"{timeout * 1000:.0f}ms",
+            "everybody": everybody,
+        }
         body, headers = msgspec.json.encode(asked), {"Content-Type": JSON}
         answer = await self._transport.read("/v1/cluster/queries", {}, headers, body)
         return msgspec.json.decode(answer.body)
+
+    async def receipts(self) -> Any:
+        """Who has signed how far that it holds each cord, as the node that answers heard it."""
+        return await self._json("/v1/cluster/receipts")
+
+    async def figures(self) -> Any:
+        """What the node that answers counts and measures."""
+        return await self._json("/v1/figures")
 
     async def evidence(self) -> Any:
         return await self._json("/v1/evidence")

@@ -4,7 +4,7 @@ A node takes them from its own machine alone, with a token of scope admin.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -59,11 +59,17 @@ class AsyncOperator:
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return await self._admin("POST", "/v1/admin/journal/recover", rounds=1)
 
-    async def propose_config(self, change: str, **said: str) -> Any:
+    async def propose_roster(self, change: str, **said: str) -> Any:
         """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
-        "policy", "checkpoint"; `journal_config` tells how far it is. Raises `Conflict`."""
+        "policy", "checkpoint"; `roster` tells how far it is. Raises `Conflict`."""
         body = {"change": change, **said}
-        return await self._admin("POST", "/v1/journal/config:propose", body, rounds=1)
+        return await self._admin("POST", "/v1/cluster/roster:propose", body, rounds=1)
+
+    async def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
+        """A change of the configuration, such as "serializers" or "remove-ingest", waited for until
+        it has ended or the time is over. Raises `Conflict` where it is refused."""
+        path = f"/v1/journal/config:propose?timeout={within}"
+        return await self._admin("POST", path, {"kind": kind, "nodes": list(nodes)}, rounds=1)
 
     async def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""
@@ -124,10 +130,15 @@ class Operator(ABC):
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return self._run(self._client.journal_recover())
 
-    def propose_config(self, change: str, **said: str) -> Any:
+    def propose_roster(self, change: str, **said: str) -> Any:
         """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
-        "policy", "checkpoint"; `journal_config` tells how far it is. Raises `Conflict`."""
-        return self._run(self._client.propose_config(change, **said))
+        "policy", "checkpoint"; `roster` tells how far it is. Raises `Conflict`."""
+        return self._run(self._client.propose_roster(change, **said))
+
+    def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
+        """A change of the configuration, such as "serializers" or "remove-ingest", waited for until
+        it has ended or the time is over. Raises `Conflict` where it is refused."""
+        return self._run(self._client.journal_propose(kind, nodes, within=within))
 
     def publish_report(self, report: Mapping[str, Any]) -> None:
         """In place of the one before, durably."""

@@ -17,9 +17,17 @@ class AsyncOrder(ABC):
         """Entries of the log above that index, the same on every node."""
         return await self._json("/v1/journal/entries", {"after": after, "limit": limit})
 
+    async def roster(self) -> Any:
+        """Who is a member, who votes, and the change of the roster that is under way."""
+        return await self._json("/v1/cluster/roster")
+
     async def journal_config(self) -> Any:
-        """The roster, its serializers, and the change that is under way."""
+        """What each member does, and the change of the configuration that is in flight."""
         return await self._json("/v1/journal/config")
+
+    async def sequences(self, *, after: str = "", limit: int = 100) -> Any:
+        """The sequences by name, as the node that answers has applied them."""
+        return await self._json("/v1/sequences", {"after": after, "limit": limit})
 
     async def sequence(self, name: str, *, consistency: str = "local") -> Any:
         """How far it is, and who holds its lock; "linear": as acknowledged anywhere before.
@@ -80,9 +88,17 @@ class Order(ABC):
         """Entries of the log above that index, the same on every node."""
         return self._run(self._client.journal_entries(after=after, limit=limit))
 
+    def roster(self) -> Any:
+        """Who is a member, who votes, and the change of the roster that is under way."""
+        return self._run(self._client.roster())
+
     def journal_config(self) -> Any:
-        """The roster, its serializers, and the change that is under way."""
+        """What each member does, and the change of the configuration that is in flight."""
         return self._run(self._client.journal_config())
+
+    def sequences(self, *, after: str = "", limit: int = 100) -> Any:
+        """The sequences by name, as the node that answers has applied them."""
+        return self._run(self._client.sequences(after=after, limit=limit))
 
     def sequence(self, name: str, *, consistency: str = "local") -> Any:
         """How far it is, and who holds its lock; "linear": as acknowledged anywhere before.

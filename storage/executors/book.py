@@ -30,7 +30,7 @@ from quipu.storage.executors.request import (
 )
 from quipu.storage.store import StoreCorrupt
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 SCHEMA = (
     """CREATE TABLE quipu_state (

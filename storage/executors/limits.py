@@ -4,6 +4,8 @@ Limits marked (outcome) decide results: executors that differ in one of them dif
 answer, so they are constants and never settings. The others are conduct of one node.
 """
 
+from quipu.ledger.limits import ACCESS_LIST_BYTES_MAX
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -35,7 +37,7 @@ READ_BYTES_MAX = 4 * MIB  # results handed out by one READ; the next READ gives 
 # --- access lists (outcome) ----------------------------------------------------------------------
 RULES_PER_CLIENT_MAX = 1_000  # looked through at each table of a statement
 TABLE_NAME_BYTES_MAX = 128  # longer names are refused in rules
-ACL_BYTES_MAX = 256 * KIB  # 1,000 rules with names of that length
+ACL_BYTES_MAX = ACCESS_LIST_BYTES_MAX  # 1,000 rules over names of a usual length
 
 # --- comparison ----------------------------------------------------------------------------------
 MARK_STRIDE = 64  # log indexes between two kept digests: executors are never level

@@ -50,6 +50,18 @@ class Code(StrEnum):
     RELEASED = "released"  # the client has said before that it holds some of these
     AHEAD = "ahead"  # the client says that it holds what was never executed
     BAD_ACL = "bad-acl"
+    # a signed request
+    WAITS = "waits"  # for those with the ids before it
+    BAD_SIGNATURE = "bad-signature"
+    BAD_ID = "bad-message-id"
+    TOO_FAR_AHEAD = "too-far-ahead"
+    TERMINATED = "client-terminated"  # two valid signatures for one id over different bytes
+    REMOVED = "client-removed"
+    # an item of the order
+    CLIENT_NOT_FOUND = "client-not-found"
+    ACL_NOT_FOUND = "acl-not-found"
+    TOO_MANY_CLIENTS = "too-many-clients"
+    BAD_KEY = "bad-key"
 
 
 class Result(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple, NewType
 import msgspec
 
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.entry import U32
+from quipu.ledger.entry import U32, U64
 from quipu.ledger.limits import ENTRY_BYTES_MAX
 from quipu.storage.executors import limits
 
@@ -56,7 +56,27 @@ class RemoveClient(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_
     client_id: U32
 
 
-Command = Request | Read | AddClient | RemoveClient
+class Signed(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True, tag=5):
+    """An entry of a client, as it stands in the ledger: whether it is due is decided here."""
+
+    client_id: U32
+    message_id: U64
+    data: bytes  # the messages, as canonical bytes
+    sig_type: Octet
+    signature: bytes
+
+
+class Configured(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True, tag=6):
+    """An item of the order about clients, and its place."""
+
+    regime: U64
+    log_index: U64
+    number: U64
+    item: bytes
+
+
+Plain = Request | Read | AddClient | RemoveClient
+Command = Plain | Signed | Configured
 
 
 class Ordered(NamedTuple):

@@ -25,6 +25,8 @@ from quipu.storage.executors.connection import (
     raise_named,
 )
 from quipu.storage.executors.database import Database, TurnLost, steps_spent
+from quipu.storage.executors.desk import INITIAL, Desk, Standing
+from quipu.storage.executors.desk import SCHEMA as DESK_SCHEMA
 from quipu.storage.executors.executor import (
     NO_DIGEST,
     Mark,
@@ -44,15 +46,17 @@ from quipu.storage.executors.request import (
     CHECKPOINT,
     AddClient,
     ClientId,
-    Command,
+    Configured,
     Digest,
     LogIndex,
     Message,
     MessageId,
     Ordered,
+    Plain,
     Read,
     RemoveClient,
     Request,
+    Signed,
     digest_of,
 )
 from quipu.storage.executors.snapshots import DATABASE_FILE, digest_tables, take_snapshot
@@ -97,6 +101,7 @@ class SqliteExecutor:
         self._closed = self._torn = False
         # Messages of the turn at hand that are known to spend their request's steps.
         self._spent: dict[tuple[int, int], int] = {}
+        self.executed: list[tuple[ClientId, MessageId, Outcome]] = []  # by the last turn
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._owner = lock_owner(directory)
         try:
@@ -112,6 +117,7 @@ class SqliteExecutor:
             self._gate = Gate(modules_of(connection))
             self._database = Database(connection, self._gate)
             self._book = Book(connection)
+            self._desk = Desk(connection, cluster_id, self._book)
             self._database.attach()
             self._engine = engine_of(self._interpreter)
             if not is_begun(connection):
@@ -122,6 +128,7 @@ class SqliteExecutor:
             if theirs != self._engine:
                 connection.execute("UPDATE quipu_state SET engine = ?", (self._engine,))
             self._book.load()
+            self._desk.load()
             self._database.load_names()
             guard_rowids(connection)
         except sqlite3.Error as error:
@@ -134,7 +141,7 @@ class SqliteExecutor:
 
     def _begin(self, connection: Connection, cluster_id: bytes) -> None:
         connection.execute("BEGIN IMMEDIATE")
-        for statement in SCHEMA:
+        for statement in (*SCHEMA, *DESK_SCHEMA, INITIAL):
             connection.execute(statement)
         connection.execute(
             "INSERT INTO quipu_state VALUES (1, ?, ?, ?, 0, ?)",
@@ -157,6 +164,26 @@ class SqliteExecutor:
         self._refuse_torn()
         return self._book.find(client, message)
 
+    def standing(self, client: ClientId) -> Standing | None:
+        """Of a client that signs; None: there is none of that id."""
+        self._refuse_torn()
+        return self._desk.standing(client)
+
+    def signed_digest(self, client: ClientId, message: MessageId) -> bytes | None:
+        """Of what is executed or waits under that id."""
+        self._refuse_torn()
+        return self._desk.signed_digest(client, message)
+
+    def rules(self, client: ClientId) -> bytes:
+        """The access list of a client that there is."""
+        self._refuse_torn()
+        return self._book.clients[client].acl
+
+    def watermarks(self) -> dict[int, int]:
+        """The last message id that was executed, of each client."""
+        self._refuse_torn()
+        return {number: client.last_id for number, client in self._book.clients.items()}
+
     def validate(self, request: Request) -> None:
         self.reader.validate(request)
 
@@ -177,7 +204,9 @@ class SqliteExecutor:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._passing("executor.begun")
+            self.executed.clear()
             outcomes = [self._step(item) for item in ordered]
+            self._desk.write()
             self._book.write(upto)
             self._passing("executor.written")
             committing = True
@@ -231,22 +260,44 @@ class SqliteExecutor:
     def _reload(self) -> None:
         """As of the last commit, guards included: they are dropped and made within turns."""
         self._book.load()
+        self._desk.load()
         self._database.load_names()
         guard_rowids(self._connection, anew=True)
 
     def _step(self, item: Ordered) -> Outcome | Answer:
-        command = digest_of(item.command)
-        outcome = self._done(item.command)
+        """What a command came to; where plain ones are due by it, what the first of them did."""
+        match item.command:
+            case Signed() as signed:
+                taken = self._desk.take(signed)
+            case Configured() as configured:
+                taken = self._desk.configured(configured)
+            case plain:
+                return self._step_plain(item.at, plain)
+        self._running(item.at, digest_of(item.command), taken.outcome.told().digest)
+        done = [self._step_plain(item.at, due) for due in taken.due]
+        return done[0] if done else taken.outcome
+
+    def _step_plain(self, at: LogIndex, plain: Plain) -> Outcome | Answer:
+        command = digest_of(plain)
+        outcome = self._done(plain)
         told = outcome.told()
-        match item.command, outcome:
+        match plain, outcome:
             case Request() as request, Outcome() if self._book.refusal(request) is None:
                 self._book.keep(request, command, outcome, told)
-        before = self._book.applied.digest
-        self._book.step(Mark(item.at, next_digest(before, item.at, command, told.digest)))
-        self._passing("executor.executed")
+                self._desk.executed(request)
+                place = (ClientId(request.client_id), MessageId(request.message_id))
+                self.executed.append((*place, outcome))
+            case Read() as read, Answer() as answer:
+                self._desk.answered(read, answer)
+        self._running(at, command, told.digest)
         return outcome
 
-    def _done(self, command: Command) -> Outcome | Answer:
+    def _running(self, at: LogIndex, command: Digest, outcome: Digest) -> None:
+        before = self._book.applied.digest
+        self._book.step(Mark(at, next_digest(before, at, command, outcome)))
+        self._passing("executor.executed")
+
+    def _done(self, command: Plain) -> Outcome | Answer:
         match command:
             case Request():
                 return self._request(command)

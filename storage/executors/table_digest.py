@@ -20,6 +20,11 @@ _OWN: Final = (
     "SELECT client_id, acl, last_id, released, kept_bytes FROM quipu_clients ORDER BY client_id",
     """SELECT client_id, message_id, request, digest, weight FROM quipu_results
         ORDER BY client_id, message_id""",
+    "SELECT record FROM quipu_registry",
+    "SELECT id, rules FROM quipu_lists ORDER BY id",
+    "SELECT client_id, public, proof FROM quipu_keys ORDER BY client_id",
+    """SELECT client_id, message_id, digest, signature, data FROM quipu_signed
+        ORDER BY client_id, message_id""",
 )
 _encode = msgspec.msgpack.Encoder().encode
 

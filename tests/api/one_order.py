@@ -2,8 +2,12 @@
 
 import asyncio
 
+from quipu.ledger.log.words import Index
+from quipu.ledger.order.config import ChangeState
+from quipu.ledger.order.config_items import ConfigKind
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
+from quipu.node.config_service import ConfigState, NodeRoles
 from quipu.node.order_service import (
     JournalGone,
     LockGranted,
@@ -59,6 +63,9 @@ class OneOrder:
     def sequence(self, name: str) -> SequenceState | None:
         return self.sequences.get(name)
 
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        return [self.sequences[name] for name in sorted(self.sequences) if name > after][:limit]
+
     async def linear(self) -> None:
         self._fail()
 
@@ -78,6 +85,20 @@ class OneOrder:
         self._fail()
         if name not in self.sequences:
             raise SequenceRefused(SequenceRefusal.NOT_HOLDER, name)
+
+    # --- configuration --------------------------------------------------------------------------
+    @property
+    def config(self) -> "OneOrder":
+        return self
+
+    def state(self) -> ConfigState:
+        return ConfigState(None, (NodeRoles(NodeNo(1), ("ingest", "config"), False),))
+
+    async def propose(
+        self, kind: ConfigKind, nodes: tuple[NodeNo, ...], timeout_s: float
+    ) -> ChangeState:
+        self._fail()
+        return ChangeState(Index(7), kind, nodes, "nominate", Index(8))
 
     def _fail(self) -> None:
         if self.fault is not None:

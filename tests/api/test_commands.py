@@ -19,6 +19,7 @@ from quipu.api.tokens import new_token
 from quipu.cli.main import app, show_help
 from quipu.client import transport
 from quipu.node.administration import Administration
+from quipu.node.service import Overloaded
 from tests import tree
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE
@@ -145,6 +146,43 @@ def test_lines_that_are_not_final_in_time(monkeypatch: pytest.MonkeyPatch) -> No
         assert quipu(*load, stdin="1\n2\n").exit_code == 8
     finally:
         threaded.stop()
+
+
+@pytest.mark.parametrize(
+    "how", [(), ("--batch", "5"), ("--rate", "40", "--wait", "read")], ids=["one", "batch", "rate"]
+)
+def test_bench_submits_what_it_says(url: str, how: tuple[str, ...]) -> None:
+    said = told("bench", "--seconds", "0.3", "-c", "2", "--size", "64", "--stream", "load", *how)
+    assert isinstance(said, dict)
+    entries = told("list", "--stream", "load", "-n", "1000")
+    assert isinstance(entries, list)
+    assert said["entries"] == len(entries) > 0
+    assert {len(json.dumps(entry["data"])) for entry in entries} == {64}
+    assert said["refused"] == said["failed_requests"] == said["not_reached"] == 0
+    assert 0 < said["p50_ms"] <= said["p95_ms"] <= said["p99_ms"]
+
+
+def test_bench_says_what_it_cannot_do(url: str) -> None:
+    for wrong in (("--seconds", "0"), ("-c", "300"), ("--size", "1"), ("--wait", "soon")):
+        refused = quipu("bench", *wrong)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert wrong[1] in refused.stderr
+    refused = quipu("bench", "--seconds", "5", "--stream", "NO")
+    assert refused.exit_code == 5
+    assert "invalid-field" in refused.stderr
+    assert quipu("bench", "--url", "http://127.0.0.1:1").exit_code == 3
+
+
+def test_bench_of_a_node_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    threaded = Threaded()
+    full = threaded.node.face.ledger
+    assert isinstance(full, OneNode)
+    full.full = Overloaded(0, "the inbox is full")
+    done = quipu("bench", "--seconds", "0.2", "-c", "1", "--url", threaded.node.url, "--json")
+    threaded.stop()
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["entries"] == 0
+    assert "nothing was taken: node-full" in done.stderr
 
 
 def test_proof_and_verify(url: str, tmp_path: Path) -> None:

@@ -1,123 +1,57 @@
-"""Changes of the roster over HTTP: what is asked of the cluster, and what is refused at once."""
+"""The config stream over HTTP, on a real node that is alone."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
-
-import pytest
+from typing import cast
 
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
-from quipu.ledger.order.wishes import Candidate
-from quipu.node.change_service import ChangeEnded, ChangeProgress, Stage
 from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
-from tests.api.one_roster import CHANGE_ID
-from tests.api.talk import Reply, Talk, talking
-from tests.small_ledger import key_of
+from tests.api.talk import talking
+from tests.small_node import small_node
 
 PROPOSE = "/v1/journal/config:propose"
-URI = f"quipu://10.0.0.4:8471/{key_of('n4').node_id.hex()}"
 
 
-@asynccontextmanager
-async def administered(folder: Path, size: int = 3) -> AsyncIterator[Talk]:
-    file = folder / "tokens.json"
-    token = new_token(file, "operator", ["admin"])
-    administration, _ = administration_in(folder)
-    settings = Settings(port=0, ops_port=0, tokens_file=file)
-    async with talking(settings, OneNode(size=size), administration) as api:
-        api.headers = {"Authorization": f"Bearer {token}"}
-        yield api
-        await administration.close()
-
-
-async def propose(api: Talk, **asked: str) -> Reply:
-    return await api.post(PROPOSE, asked)
-
-
-def wanted(api: Talk) -> list[str]:
-    (candidates, policy) = api.node.roster.proposed[-1]
-    assert policy == "majority"
-    return [one.name for one in candidates]
-
-
-@pytest.mark.parametrize(
-    ("asked", "names"),
-    [
-        ({"change": "add-member", "node": URI, "name": "n4"}, ["n1", "n2", "n3", "n4"]),
-        ({"change": "remove-member", "node": "n2"}, ["n1", "n3"]),
-        ({"change": "remove-member", "node": key_of("n2").node_id.hex()}, ["n1", "n3"]),
-        (
-            {"change": "replace-member", "node": "n1", "by": URI, "name": "n4"},
-            ["n2", "n3", "n4"],
-        ),
-        ({"change": "checkpoint"}, ["n1", "n2", "n3"]),
-    ],
-)
-async def test_what_an_operator_says_becomes_a_roster(
-    asked: dict[str, str], names: list[str], tmp_path: Path
-) -> None:
-    async with administered(tmp_path) as api:
-        reply = await propose(api, **asked)
-        assert (reply.status, reply.json["id"]) == (202, CHANGE_ID.hex())
-        assert wanted(api) == names
-
-
-async def test_a_nominee_brings_where_it_can_be_dialled(tmp_path: Path) -> None:
-    async with administered(tmp_path, size=1) as api:
-        reply = await propose(api, change="add-member", node=URI)
-        assert "one that is dead stops finality" in reply.json["warning"]
-        new = api.node.roster.proposed[-1][0][-1]
-        assert (new.where, new.name) == (("10.0.0.4", 8471), key_of("n4").node_id.hex()[:16])
-
-
-@pytest.mark.parametrize(
-    ("asked", "pointer"),
-    [
-        ({"change": "grow"}, "/change"),
-        ({"change": "add-member"}, "/node"),
-        ({"change": "replace-member", "node": "n1"}, "/by"),
-        ({"change": "remove-member", "node": "n1", "by": "n2"}, "/by"),
-        ({"change": "checkpoint", "node": "n1"}, "/node"),
-        ({"change": "add-member", "node": "quipu://nowhere"}, "/node"),
-    ],
-)
-async def test_what_cannot_be_read_names_its_field(
-    asked: dict[str, str], pointer: str, tmp_path: Path
-) -> None:
-    async with administered(tmp_path) as api:
-        reply = await propose(api, **asked)
-        assert (reply.status, reply.code) == (400, "invalid-field")
-        assert [one["pointer"] for one in reply.json["errors"]] == [pointer]
-        assert api.node.roster.proposed == []
-
-
-async def test_only_an_admin_of_this_machine_changes_the_roster(tmp_path: Path) -> None:
-    file = tmp_path / "tokens.json"
-    token = new_token(file, "app", ["entries:write", "cluster:read"])
+async def test_roles_are_given_and_taken_and_the_last_stays(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    text = new_token(path, "operator", ["admin", "cluster:read", "entries:write"])
+    settings = Settings(port=0, ops_port=0, tokens_file=path)
     administration, _ = administration_in(tmp_path)
-    settings = Settings(port=0, ops_port=0, tokens_file=file)
-    async with talking(settings, OneNode(), administration) as api:
-        api.headers = {"Authorization": f"Bearer {token}"}
-        assert (await propose(api, change="checkpoint")).code == "forbidden"
-        assert (await api.get("/v1/journal/config")).status == 200
-        await administration.close()
-
-
-async def test_config_shows_roster_change_and_end(tmp_path: Path) -> None:
-    async with administered(tmp_path) as api:
-        found: Any = (await api.get("/v1/journal/config")).json
-        assert [one["name"] for one in found["members"]] == ["n1", "n2", "n3"]
-        assert (found["change"], found["ended"]) == (None, None)
-        nodes = [key_of(f"n{number}").node_id for number in (1, 4)]
-        candidates = tuple(Candidate(n, f"n{at}", []) for n, at in zip(nodes, (1, 4), strict=True))
-        api.node.roster.change = ChangeProgress(
-            CHANGE_ID, Stage.SEALING, candidates, "majority", 1_790_000_000_000, (nodes[1],)
-        )
-        api.node.roster.ended = ChangeEnded(bytes(32), "nominee-behind", (nodes[0],))
-        found = (await api.get("/v1/journal/config")).json
-        assert (found["change"]["stage"], found["change"]["id"]) == ("sealing", CHANGE_ID.hex())
-        assert [one["name"] for one in found["change"]["missing"]] == ["n4"]
-        assert found["ended"]["outcome"] == "nominee-behind"
+    async with (
+        small_node(tmp_path / "node") as node,
+        talking(settings, cast(OneNode, node.ledger), administration) as api,
+    ):
+        api.headers = {"Authorization": f"Bearer {text}"}
+        before = (await api.get("/v1/journal/config")).json
+        assert before["change"] is None
+        assert before["nodes"][0]["roles"] == ["ingest", "config"]
+        assert before["nodes"][0]["serializer"]
+        made = await api.post(PROPOSE, {"kind": "add-executor", "nodes": ["n1"]})
+        assert made.status == 201, made.body
+        assert (made.json["stage"], made.json["ended"]) == ("live", True)
+        again = await api.post(PROPOSE, {"kind": "add-executor", "nodes": ["1"]})
+        assert again.code == "already-so"
+        last = await api.post(PROPOSE, {"kind": "remove-ingest", "nodes": ["n1"]})
+        assert last.code == "last-node"
+        same = await api.post(PROPOSE, {"kind": "serializers", "nodes": ["n1"]})
+        assert same.code == "already-so"
+        strange = await api.post(PROPOSE, {"kind": "serializers", "nodes": ["n9"]})
+        assert strange.code == "unknown-node"
+        twice = await api.post(PROPOSE, {"kind": "serializers", "nodes": ["n1", "1"]})
+        assert twice.code == "invalid-field"
+        many = await api.post(PROPOSE, {"kind": "bogus", "nodes": ["n1"]})
+        assert many.code == "invalid-field"
+        gone = await api.post(PROPOSE, {"kind": "remove-executor", "nodes": ["n1"]})
+        assert (gone.status, gone.json["stage"]) == (201, "implemented")
+        after = (await api.get("/v1/journal/config")).json
+        assert after["nodes"][0]["roles"] == ["ingest", "config"]
+        assert after["change"]["index"] == gone.json["index"]
+        page = (await api.get("/v1/journal/entries?limit=100")).json
+        items = [item for one in page["items"] for item in one["items"]]
+        stages = [(one["change"], one["stage"]) for one in items if one["kind"] == "config"]
+        assert stages == [
+            ("add-executor", "catchup"),
+            ("add-executor", "live"),
+            ("remove-executor", "implement"),
+        ]

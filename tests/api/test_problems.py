@@ -14,12 +14,22 @@ from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
+from quipu.ledger.order.config_items import ConfigRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId, NodeNo
 from quipu.node.change_service import ChangeInFlight, NomineeRefused
+from quipu.node.client_service import ClientRefused, NoExecutor
+from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused
-from quipu.node.service import EntryId, MemberRow, OutcomeUnknown, Overloaded, StoreIsFull
+from quipu.node.service import (
+    EntryId,
+    MemberRow,
+    NotIngestNode,
+    OutcomeUnknown,
+    Overloaded,
+    StoreIsFull,
+)
 from quipu.storage.store import DiskFailed
 from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
@@ -293,15 +303,15 @@ async def _peer_silent(api: Talk) -> Reply:
     return await api.get("/v1/dag/diff?peer=2")
 
 
-PROPOSE = "/v1/journal/config:propose"
+PROPOSE = "/v1/cluster/roster:propose"
 
 
 async def _proposed(api: Talk, **asked: str) -> Reply:
     return await api.post(PROPOSE, asked)
 
 
-@triggers(Code.CHANGE_IN_FLIGHT)
-async def _change_in_flight(api: Talk) -> Reply:
+@triggers(Code.ROSTER_IN_FLIGHT)
+async def _roster_in_flight(api: Talk) -> Reply:
     api.node.roster.fault = ChangeInFlight("planted")
     return await _proposed(api, change="checkpoint")
 
@@ -382,8 +392,76 @@ def _sequence_refused(why: SequenceRefusal) -> Trigger:
     return trigger
 
 
+def _change_refused(fault: Exception) -> Trigger:
+    async def trigger(api: Talk) -> Reply:
+        api.node.order.fault = fault
+        return await api.post(
+            "/v1/journal/config:propose", {"kind": "remove-ingest", "nodes": ["n1"]}
+        )
+
+    return trigger
+
+
+for reason in ConfigRefusal:
+    TRIGGERS[Code(reason)] = _change_refused(ConfigRefused(reason, "remove-ingest"))
+TRIGGERS[Code.UNKNOWN_NODE] = _change_refused(UnknownNode("7"))
+TRIGGERS[Code.NOT_CONFIG_NODE] = _change_refused(NotConfigNode("planted"))
+
+
+@triggers(Code.NOT_INGEST_NODE)
+async def _not_ingest_node(api: Talk) -> Reply:
+    api.node.full = NotIngestNode("planted")
+    return await api.submit(1)
+
+
 for why in SequenceRefusal:
     TRIGGERS[Code(why)] = _sequence_refused(why)
+
+
+REQUEST = {"message_id": "1", "messages_base64": "kA==", "signature_base64": "AA=="}
+
+
+def _client_refused(why: str) -> Trigger:
+    async def trigger(api: Talk) -> Reply:
+        api.node.clients.fault = ClientRefused(why, "planted")
+        return await api.post("/v1/clients/1/messages", REQUEST)
+
+    return trigger
+
+
+for code in (
+    Code.ACL_NOT_FOUND,
+    Code.TOO_MANY_CLIENTS,
+    Code.CLIENT_TERMINATED,
+    Code.TOO_FAR_AHEAD,
+    Code.RESULTS_UNREAD,
+    Code.RELEASED,
+    Code.CLIENT_REMOVED,
+    Code.BAD_SIGNATURE,
+    Code.BAD_MESSAGE_ID,
+    Code.NOT_DETERMINISTIC,
+    Code.STATEMENT_REFUSED,
+):
+    TRIGGERS[code] = _client_refused(code)
+
+
+@triggers(Code.CLIENT_NOT_FOUND)
+async def _client_not_found(api: Talk) -> Reply:
+    return await api.get("/v1/clients/7")
+
+
+@triggers(Code.NO_EXECUTOR)
+async def _no_executor(api: Talk) -> Reply:
+    api.node.clients.fault = NoExecutor("it is off", may_come=False)
+    return await api.post("/v1/sql:query", {"sql": "SELECT 1"})
+
+
+@triggers(Code.EXECUTOR_BEHIND)
+async def _executor_behind(api: Talk) -> Reply:
+    api.node.clients.fault = NoExecutor("it is being opened", may_come=True)
+    reply = await api.post("/v1/sql:query", {"sql": "SELECT 1"})
+    assert reply.headers["Retry-After"] == "1"
+    return reply
 
 
 async def _raw(api: Talk, request: bytes) -> Reply:
@@ -402,7 +480,7 @@ async def _raw(api: Talk, request: bytes) -> Reply:
 OF_ADMINS = {
     Code.OPERATION_RUNNING,
     Code.OPERATION_NOT_FOUND,
-    Code.CHANGE_IN_FLIGHT,
+    Code.ROSTER_IN_FLIGHT,
     Code.ALREADY_A_MEMBER,
     Code.MEMBER_UNKNOWN,
     Code.LAST_MEMBER,
@@ -411,6 +489,7 @@ OF_ADMINS = {
     Code.NOMINEE_UNREACHABLE,
     Code.NOMINEE_BEHIND,
 }
+OF_ADMINS |= {Code.UNKNOWN_NODE, Code.NOT_CONFIG_NODE, *(Code(why) for why in ConfigRefusal)}
 
 
 def _settings(code: Code, folder: Path) -> tuple[Settings, dict[str, str]]:

@@ -1,5 +1,5 @@
-"""Seed 001, the clauses of executors (docs/protocols.md). They hold for the library; the node does
-not have it in its order yet, so the page still calls them planned."""
+"""Seed 001, the clauses of executors (docs/protocols.md), on the executor alone; what a node makes
+of them is in test_seed_001_clients.py."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -39,7 +39,7 @@ def changed(net: Devnet, at: int, *said: str, expects: Exit = Exit.OK) -> str:
 
 def config(net: Devnet, at: int) -> dict[str, Any]:
     with client_of(net, at) as client:
-        found: dict[str, Any] = client.journal_config()
+        found: dict[str, Any] = client.roster()
     return found
 
 

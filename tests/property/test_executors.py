@@ -16,15 +16,17 @@ from quipu.storage.executors.request import (
     CHECKPOINT,
     AddClient,
     ClientId,
-    Command,
+    Configured,
     Digest,
     LogIndex,
     Message,
     MessageId,
     Ordered,
+    Plain,
     Read,
     RemoveClient,
     Request,
+    Signed,
 )
 from quipu.storage.executors.sqlite_executor import SqliteExecutor
 from tests.executing import CLUSTER
@@ -88,7 +90,7 @@ def logs(draw: st.DrawFn, messages: st.SearchStrategy[Message] = MESSAGES) -> li
 
 
 @st.composite
-def _commands(draw: st.DrawFn, ids: Ids, messages: st.SearchStrategy[Message]) -> Command:
+def _commands(draw: st.DrawFn, ids: Ids, messages: st.SearchStrategy[Message]) -> Plain:
     client = draw(CLIENTS)
     match draw(st.sampled_from("rrrrrrrrRRax-")):
         case "R":
@@ -144,7 +146,7 @@ class Model:
     last: dict[int, int] = field(default_factory=dict)
     released: dict[int, int] = field(default_factory=dict)
 
-    def step(self, command: Command) -> object:
+    def step(self, command: Plain) -> object:
         client = command.client_id
         if isinstance(command, AddClient):
             self.kept.setdefault(client, {})
@@ -183,6 +185,7 @@ def test_results_are_kept_as_the_model_keeps_them(log: list[Ordered]) -> None:
         model = Model()
         outcomes = executor.apply(log, log[-1].at)
         for item, outcome in zip(log, outcomes, strict=True):
+            assert not isinstance(item.command, Signed | Configured)
             expected = model.step(item.command)
             if isinstance(outcome, Answer) and isinstance(expected, tuple):
                 found = outcome.code, [k.message_id for k in outcome.kept], outcome.released

@@ -18,29 +18,39 @@ PARAMETERS_MAX = 5
 
 # Exceptions, each with its reason. These lists only shrink: an entry that is no longer
 # needed fails the test until it is taken out.
-LONG_MODULES: dict[str, str] = {}  # "ledger/core.py": why it is over 500 lines
+LONG_MODULES: dict[str, str] = {  # "ledger/core.py": why it is over 500 lines
+    "api/codes.py": "the closed list, one paragraph a code",
+}
 LONG_FUNCTIONS: dict[str, str] = {}  # "ledger/core.py:Core.step": why it is over 40 lines
 OPTIONS = "each parameter is an option of the command: typer reads the signature"
 WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes over 5 parameters
     "ledger/entry.py:data_entry": "keywords, one for each thing that an app may say of an entry",
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
     "quipu/cli/analysing.py:analyse": OPTIONS,
+    "quipu/cli/benching.py:bench": OPTIONS,
     "quipu/cli/ledger_commands.py:list_": OPTIONS,
+    "quipu/cli/member_commands.py:add": OPTIONS,
+    "quipu/cli/member_commands.py:listed": OPTIONS,
+    "quipu/cli/member_commands.py:policy": OPTIONS,
+    "quipu/cli/member_commands.py:remove": OPTIONS,
+    "quipu/cli/member_commands.py:replace": OPTIONS,
     "quipu/cli/node_commands.py:doctor": OPTIONS,
     "quipu/cli/node_commands.py:init": OPTIONS,
     "quipu/cli/node_commands.py:join": OPTIONS,
     "quipu/cli/node_commands.py:invite": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
     "quipu/cli/store_commands.py:export": OPTIONS,
+    "quipu/cli/store_commands.py:journal_propose": OPTIONS,
     "quipu/cli/store_commands.py:restore": OPTIONS,
     "quipu/cli/store_commands.py:verify": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",
     "quipu/cli/ledger_commands.py:submit": "the options of the command",
 }
 VERSIONS = {"COMMAND_VERSION", "EVENT_VERSION", "GOSSIP_VERSION", "INV_VERSION", "FORMAT_VERSION"}
-VERSIONS |= {"LOG_VERSION", "RECORD_VERSION"}
+VERSIONS |= {"FIRST_VERSION", "LOG_VERSION", "RECORD_VERSION"}
 # Widths that a primitive or the wire format fixes: nothing that somebody could choose otherwise.
 WIDTHS = {"HASH_BYTES", "HLC_SHIFT", "PREFIX_BYTES", "SALT_BYTES", "SEED_BYTES", "SIGNATURE_BYTES"}
+WIDTHS |= {"KEY_BYTES"}
 LEAVING = {"LEAVING_KIND", "REMOVE"}  # two numbers of a form that never changes
 CONSTANTS_OUTSIDE_LIMITS = frozenset(VERSIONS | WIDTHS | LEAVING)
 

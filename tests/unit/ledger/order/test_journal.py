@@ -2,12 +2,16 @@
 
 import pytest
 
+from quipu.ledger.canonical import encode
 from quipu.ledger.event import EventMeta
 from quipu.ledger.log.entry import LogEntry
 from quipu.ledger.log.words import Index
+from quipu.ledger.order.client_items import AccessList, AddClient, encode_client_item
+from quipu.ledger.order.clients import ClientId
 from quipu.ledger.order.extension import JournalGate
 from quipu.ledger.order.items import EventReference, LockAndPublish, encode_item
-from quipu.ledger.order.journal import Applied, Journal, decode_record
+from quipu.ledger.order.journal import Applied, Journal, JournalRecord, Part, decode_record
+from quipu.ledger.order.registry import Listed, Registered
 from quipu.ledger.order.sequences import Published
 from quipu.ledger.refusals import Refused
 from quipu.ledger.words import BranchKey, EventId, Seq
@@ -143,3 +147,30 @@ def test_gate_admits_what_follows_in_the_dag() -> None:
 def test_state_that_no_base_comes_with_is_refused(data: bytes) -> None:
     with pytest.raises(Refused):
         decode_record(data)
+
+
+def test_clients_go_with_a_base_and_an_older_state_is_read() -> None:
+    journal = Journal(Held())
+    before = journal.record()
+    assert before[:2] == b"\x94\x01"  # as older programs wrote and read it
+    rules = encode_client_item(AccessList(b"rules"))
+    journal.choose(entry(1, rules))
+    [listed] = applied(journal)
+    [(_, outcome)] = listed.outcomes
+    assert isinstance(outcome, Listed)
+    add = encode_client_item(AddClient(outcome.acl, 1, bytes(32)))
+    journal.choose(entry(2, add))
+    [added] = applied(journal)
+    assert added.outcomes == ((0, Registered(ClientId(1), outcome.acl)),)
+    other = Journal(Held())
+    other.take_base(Index(2), journal.record())
+    assert applied(other) == []
+    assert other.registry == journal.registry
+    assert decode_record(before).parts == []
+
+
+@pytest.mark.parametrize("names", [["nobody-knows"], ["clients", "clients"]])
+def test_parts_that_nobody_knows_are_refused(names: list[str]) -> None:
+    parts = [Part(name, b"\x01") for name in names]
+    with pytest.raises(Refused):
+        decode_record(encode(JournalRecord(2, 0, [], [], parts)))

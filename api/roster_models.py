@@ -13,7 +13,7 @@ NodeName = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.NAME_BYTE
 PolicyText = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.POLICY_BYTES_MAX)]
 
 
-class ConfigChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RosterChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the cluster shall be. A node is named by its URI, its node id or its name."""
 
     change: Literal["add-member", "remove-member", "replace-member", "policy", "checkpoint"]
@@ -28,7 +28,7 @@ class CandidateBody(msgspec.Struct, frozen=True):
     name: str
 
 
-class ChangeBody(msgspec.Struct, frozen=True):
+class RosterChangeBody(msgspec.Struct, frozen=True):
     """A change in flight; `id` is null for a checkpoint that the cluster makes by itself.
     `missing`: whose word it waits for, as far as this node knows."""
 
@@ -40,7 +40,7 @@ class ChangeBody(msgspec.Struct, frozen=True):
     missing: list[CandidateBody]
 
 
-class ChangeEndBody(msgspec.Struct, frozen=True):
+class RosterEndBody(msgspec.Struct, frozen=True):
     """How the newest change that an operator asked for has ended."""
 
     id: str
@@ -48,7 +48,7 @@ class ChangeEndBody(msgspec.Struct, frozen=True):
     nodes: list[CandidateBody]
 
 
-class ConfigBody(msgspec.Struct, frozen=True):
+class RosterBody(msgspec.Struct, frozen=True):
     """The roster, and what is about to become of it."""
 
     epoch: str
@@ -57,12 +57,12 @@ class ConfigBody(msgspec.Struct, frozen=True):
     members: list[MemberRef]
     serializers: list[MemberRef]
     next_serializers: list[MemberRef] | None
-    change: ChangeBody | None
-    ended: ChangeEndBody | None
+    change: RosterChangeBody | None
+    ended: RosterEndBody | None
 
 
-class ConfigProposed(msgspec.Struct, frozen=True):
-    """The change is on its way; GET /v1/journal/config tells how far it is, under this id."""
+class RosterProposed(msgspec.Struct, frozen=True):
+    """The change is on its way; GET /v1/cluster/roster tells how far it is, under this id."""
 
     id: str
     warning: str

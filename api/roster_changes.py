@@ -1,4 +1,4 @@
-"""GET /v1/journal/config and POST …/config:propose: who is a member, by an operator's word.
+"""GET /v1/cluster/roster and POST …/roster:propose: who is a member, by an operator's word.
 
 What can be said at once is refused here; what only the cluster can find out, whether a nominee is
 ready, it answers when the members have been asked.
@@ -13,16 +13,16 @@ from msgspec import UNSET, UnsetType
 from quipu.api.bodies import JSON, decoded
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
-from quipu.api.config_models import (
-    CandidateBody,
-    ChangeBody,
-    ChangeEndBody,
-    ConfigBody,
-    ConfigChange,
-    ConfigProposed,
-)
 from quipu.api.events import FOR_NOW
 from quipu.api.problems import Problem, at, problem
+from quipu.api.roster_models import (
+    CandidateBody,
+    RosterBody,
+    RosterChange,
+    RosterChangeBody,
+    RosterEndBody,
+    RosterProposed,
+)
 from quipu.api.times import time_text
 from quipu.ledger import limits, quorum
 from quipu.ledger.order.wishes import Candidate
@@ -38,16 +38,16 @@ ONE_DEAD_STOPS = (
     "With two members one that is dead stops finality: nothing becomes Read until it is back. "
     "Add a third one."
 )
-_changes = msgspec.json.Decoder(ConfigChange)
+_changes = msgspec.json.Decoder(RosterChange)
 
 
 # --- what stands ----------------------------------------------------------------------------------
-async def config(call: Call) -> Response:
+async def roster(call: Call) -> Response:
     ledger, shapes = call.ledger, call.face.shapes
     found, order = ledger.roster.status(), ledger.order.status()
     names = _names(ledger)
     following = order.next_serializers
-    body = ConfigBody(
+    body = RosterBody(
         epoch=str(found.epoch),
         policy=found.policy,
         required=ledger.epoch.max_confirms,
@@ -60,9 +60,9 @@ async def config(call: Call) -> Response:
     return call.answer(body, headers=FOR_NOW)
 
 
-def _change(change: ChangeProgress, names: dict[NodeId, str]) -> ChangeBody:
+def _change(change: ChangeProgress, names: dict[NodeId, str]) -> RosterChangeBody:
     named = {NodeId(c.node_id): c.name for c in change.candidates}
-    return ChangeBody(
+    return RosterChangeBody(
         id=change.id.hex() or None,
         stage=change.stage.value,
         begun=time_text(change.begun_ms),
@@ -72,8 +72,8 @@ def _change(change: ChangeProgress, names: dict[NodeId, str]) -> ChangeBody:
     )
 
 
-def _end(ended: ChangeEnded, names: dict[NodeId, str]) -> ChangeEndBody:
-    return ChangeEndBody(ended.id.hex(), ended.how, _bodies(ended.nodes, names))
+def _end(ended: ChangeEnded, names: dict[NodeId, str]) -> RosterEndBody:
+    return RosterEndBody(ended.id.hex(), ended.how, _bodies(ended.nodes, names))
 
 
 def _bodies(nodes: Sequence[NodeId], names: dict[NodeId, str]) -> list[CandidateBody]:
@@ -86,7 +86,7 @@ def _names(ledger: Ledger) -> dict[NodeId, str]:
 
 
 # --- what shall be --------------------------------------------------------------------------------
-async def propose_config(call: Call) -> Response:
+async def propose_roster(call: Call) -> Response:
     if call.body_type != JSON:
         problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{call.body_type} is not read here, {JSON} is")
     asked = decoded(_changes, await call.read_body(call.face.settings.body_bytes_max))
@@ -96,7 +96,7 @@ async def propose_config(call: Call) -> Response:
     _check_policy(policy, len(candidates))
     identity = await ledger.roster.propose(candidates, policy)
     grows = len(candidates) == 2 and len(ledger.members()) == 1
-    body = ConfigProposed(identity.hex(), ONE_DEAD_STOPS if grows else "")
+    body = RosterProposed(identity.hex(), ONE_DEAD_STOPS if grows else "")
     return call.answer(body, 202, FOR_NOW)
 
 
@@ -110,7 +110,7 @@ def _check_policy(policy: str, members: int) -> None:
 class _Roster:
     """The members that there are, and what is asked of them."""
 
-    def __init__(self, ledger: Ledger, asked: ConfigChange) -> None:
+    def __init__(self, ledger: Ledger, asked: RosterChange) -> None:
         self._ledger, self._asked = ledger, asked
         self._rows = list(ledger.members())
 

@@ -1,0 +1,103 @@
+"""What can go wrong with clients and executors: of each code of the closed list that is about them
+status, whether another try helps, title, meaning and remedy."""
+
+CLIENT_KINDS: dict[str, tuple[int, bool, str, str, str]] = {
+    "client-not-found": (
+        404,
+        False,
+        "There is no such client",
+        "No client of that number was ever registered, as far as this node has applied.",
+        "POST /v1/clients registers one; its answer has the number.",
+    ),
+    "acl-not-found": (
+        404,
+        False,
+        "There is no such access list",
+        "No access list of that id stands in the order.",
+        "Copy the acl_id of a client that is there, or give `rights`.",
+    ),
+    "too-many-clients": (
+        409,
+        False,
+        "No more clients are registered",
+        "The cluster registers 10,000 clients and as many access lists; their numbers stay used.",
+        "Use the clients that there are; let several have one access list.",
+    ),
+    "client-terminated": (
+        409,
+        False,
+        "The client has ended",
+        "It signed two requests with different bytes under one id; its page has both signatures.",
+        "Its key is in two hands, or its state file was copied: register a new client.",
+    ),
+    "too-far-ahead": (
+        409,
+        True,
+        "Too many ids before it are missing",
+        "Requests are executed by their ids, 1, 2, 3; at most 64 wait for those before them.",
+        "Submit the ids before it first. Nothing of this one is kept.",
+    ),
+    "results-unread": (
+        409,
+        True,
+        "Too many results wait for the client",
+        "The client has not said for a long time which results it holds.",
+        "GET /v1/clients/{number}/results with `have`; then submit again. The id is still free.",
+    ),
+    "released": (
+        410,
+        False,
+        "The client has said that it holds this result",
+        "Requests up to that id are executed, and their results deleted by the client's own word.",
+        "Use the next id; GET /v1/clients/{number} says which it is.",
+    ),
+    "client-removed": (
+        410,
+        False,
+        "The client is removed",
+        "An operator has removed it; its results are deleted.",
+        "Register a new client.",
+    ),
+    "bad-signature": (
+        422,
+        False,
+        "The signature is of nobody here",
+        "It is not by the registered key over what docs/executors.md says. Nothing was stored.",
+        "Sign with the key that was registered, for this cluster. It has closed nobody's log.",
+    ),
+    "bad-message-id": (
+        422,
+        False,
+        "No request has that id",
+        "Ids of a client are 1, 2, 3 and so on.",
+        "GET /v1/clients/{number} says which is the next.",
+    ),
+    "not-deterministic": (
+        422,
+        False,
+        "Each executor would have another result",
+        "A statement draws at random, asks a clock, or asks the build of the database.",
+        "Give the value as a parameter. Nothing was ordered; the id is still free.",
+    ),
+    "statement-refused": (
+        422,
+        False,
+        "The statement could not be executed",
+        "`detail` names the message and why: no right, not allowed, no SQL, wrong parameters.",
+        "Correct it. Nothing was ordered; the id is still free.",
+    ),
+    "no-executor": (
+        503,
+        False,
+        "No executor serves here",
+        "This node runs none (`executor.engine` is off), or it has stopped: `detail` says why.",
+        "Use another node; GET /v1/executor says how it is.",
+    ),
+    "executor-behind": (
+        503,
+        True,
+        "The executor of this node is not that far",
+        "It is being opened, or has not executed yet what was asked for.",
+        "Wait for Retry-After seconds, or use another node.",
+    ),
+}

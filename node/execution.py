@@ -1,0 +1,376 @@
+"""The executor of a node beside its loop: in turns, in a thread of its own, what is ordered.
+
+It pulls from the log what the journal has applied, so that after a start it goes on behind its own
+applied index; nothing else of it is remembered anywhere.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from quipu.ledger.entry import decode_entry
+from quipu.ledger.limits import EVENT_ENTRIES_MAX
+from quipu.ledger.log.entry import LogEntry
+from quipu.ledger.order.client_items import read_client_item
+from quipu.ledger.order.items import EventReference, read_item
+from quipu.ledger.order.journal import CLIENTS_PART, decode_record
+from quipu.ledger.words import EventId
+from quipu.node import limits
+from quipu.node.client_service import ClientRefused, Executed, ExecutorStatus, NoExecutor
+from quipu.node.logs import Log
+from quipu.node.machine import Machine
+from quipu.node.service import Overloaded
+from quipu.storage.executors.desk import content_digest
+from quipu.storage.executors.executor import NO_DIGEST, Mark
+from quipu.storage.executors.outcome import Answer, Code, Kept, Outcome
+from quipu.storage.executors.request import (
+    ClientId,
+    Command,
+    Configured,
+    LogIndex,
+    MessageId,
+    Ordered,
+    Signed,
+)
+from quipu.storage.executors.sqlite_executor import SqliteExecutor
+from quipu.storage.store import (
+    DiskFailed,
+    OutcomeUnknown,
+    Store,
+    StoreClosed,
+    StoreError,
+    StoreFull,
+)
+
+T = TypeVar("T")
+K = TypeVar("K")
+_SIGNED = b"\xc4\x40"  # what stands before a signature of 64 bytes, the last field of an entry
+OpenExecutor = Callable[[], SqliteExecutor]
+
+
+class Asked(NamedTuple):
+    """What somebody here waits for: one client, one id, one content."""
+
+    client: int
+    message_id: int
+    digest: bytes
+
+
+class Turned(NamedTuple):
+    """What a turn came to."""
+
+    applied: Mark
+    upto: int
+    outcomes: dict[Asked, Outcome]
+    refused: dict[Asked, Code]
+    answers: dict[bytes, Outcome | Answer]  # of READ, by the bytes of the item
+    watermarks: dict[int, int]
+    commands: int
+
+
+class Job(NamedTuple):
+    """Log entries above what is applied, and where their events are."""
+
+    entries: list[LogEntry]
+    upto: int
+    store: Store
+
+
+@dataclass(slots=True)
+class Execution:
+    """Invariant: the executor is touched by the one thread of `_pool` alone; `_seen` is never
+    below what it has made durable."""
+
+    machine: Machine
+    open_executor: OpenExecutor | None  # None: this node runs none
+    log: Log
+    state: str = "waiting"
+    detail: str = "it is being opened"
+    engine: str = ""
+    applied: Mark = Mark(LogIndex(0), NO_DIGEST)
+    commands: int = 0
+    watermarks: dict[int, int] = field(default_factory=dict)
+    executor: SqliteExecutor | None = None
+    _seen: int = 0
+    _pool: ThreadPoolExecutor = field(init=False)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
+    _waiting: dict[Asked, list[asyncio.Future[Executed]]] = field(default_factory=dict)
+    _reads: dict[bytes, list[asyncio.Future[Answer]]] = field(default_factory=dict)
+    _levels: list[tuple[int, asyncio.Future[None]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, "quipu-executor")
+        if self.open_executor is None:
+            self.state, self.detail = "off", "executor.engine is off"
+
+    # --- from start to stop ---------------------------------------------------------------------
+    def start(self) -> None:
+        if self.open_executor is not None:
+            self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    def pump(self) -> None:
+        """The journal has applied more."""
+        self.machine.ordering.kept_to = self.kept_to  # it may be another by now
+        self._wake.set()
+
+    def kept_to(self) -> int | None:
+        """The log is not dropped beyond this index; None: nothing here needs it."""
+        has_clients = bool(self.machine.ordering.journal.registry.lists)
+        return self.applied.at if has_clients and self.state in ("running", "waiting") else None
+
+    async def stop(self) -> None:
+        self.end_waiting(NoExecutor("the node is stopping", may_come=True))
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        if self.executor is not None:
+            await self._in_thread(self.executor.close)
+        self._pool.shutdown()
+
+    def end_waiting(self, error: Exception) -> None:
+        waiting: list[asyncio.Future[Any]] = [one for _, one in self._levels]
+        waiting += [one for some in self._waiting.values() for one in some]
+        waiting += [one for some in self._reads.values() for one in some]
+        self._waiting.clear()
+        self._reads.clear()
+        self._levels.clear()
+        for one in waiting:
+            if not one.done():
+                one.set_exception(error)
+
+    async def _serve(self) -> None:
+        while self.state != "failed":
+            try:
+                if self.executor is None:
+                    await self._open()
+                job = self._next_job()
+                if job is None:
+                    self._level()
+                    await self._wake.wait()
+                    self._wake.clear()
+                    continue
+                self._hear(await self._in_thread(self._turn, job))
+            except (StoreFull, DiskFailed) as error:
+                self.log.warning("the executor waits for its disk", error=repr(error))
+                await asyncio.sleep(limits.EXECUTOR_RETRY_S)
+            except (StoreClosed, OutcomeUnknown) as error:  # of the ledger, or its own
+                self.log.warning("the executor opens anew", error=repr(error))
+                await self._close()
+                await asyncio.sleep(limits.EXECUTOR_RETRY_S)
+            except Exception as error:  # noqa: BLE001 - whatever it was, it serves no more
+                self._fail(f"{type(error).__name__}: {error}")
+
+    async def _open(self) -> None:
+        assert self.open_executor is not None
+        executor = await self._in_thread(self.open_executor)
+        position = executor.position()
+        self.executor, self.engine, self.applied = executor, position.engine, position.applied
+        self._seen = max(self._seen, position.applied.at)
+        self.watermarks = await self._in_thread(executor.watermarks)
+        self.state, self.detail = "running", ""
+        self.pump()
+
+    async def _close(self) -> None:
+        executor, self.executor = self.executor, None
+        self._seen = 0
+        if executor is not None:
+            await self._in_thread(executor.close)
+
+    def _fail(self, why: str) -> None:
+        """It serves no more; the node goes on."""
+        self.state, self.detail = "failed", why
+        self.log.error("the executor has stopped", reason=why)
+        self.end_waiting(NoExecutor(why, may_come=False))
+
+    # --- turns ----------------------------------------------------------------------------------
+    def _next_job(self) -> Job | None:
+        ordering = self.machine.ordering
+        log, journal = ordering.machine.state.log, ordering.journal
+        base, last = log.base.index, journal.applied
+        if not journal.registry.lists:  # nobody is a client: there is nothing to be executed
+            self._seen = last
+            return None
+        if self._seen < base:
+            if decode_record(ordering.machine.state.base_state).part(CLIENTS_PART):
+                raise StoreError(f"log entries {self._seen + 1} to {base} are not held any more")
+            self._seen = base  # nobody was a client up to there
+        if self._seen >= last:
+            return None
+        upto = min(last, self._seen + limits.EXECUTED_PER_TURN_MAX)
+        entries = [log.at(index).entry for index in range(self._seen + 1, upto + 1)]
+        return Job(entries, upto, self.machine.store)
+
+    def _turn(self, job: Job) -> Turned:
+        """In the thread."""
+        executor = self.executor
+        assert executor is not None
+        ordered = [one for entry in job.entries for one in commands_of(entry, job.store)]
+        durable = executor.position().applied
+        if not ordered and job.upto - durable.at < limits.EXECUTED_IDLE_MAX:
+            return Turned(durable, job.upto, {}, {}, {}, {}, 0)
+        outcomes = executor.apply(ordered, LogIndex(job.upto))
+        refused: dict[Asked, Code] = {}
+        done = {}
+        answers: dict[bytes, Outcome | Answer] = {}
+        for (_, command), outcome in zip(ordered, outcomes, strict=True):
+            if isinstance(command, Configured):
+                answers[command.item] = outcome
+            elif isinstance(command, Signed):
+                asked = Asked(command.client_id, command.message_id, content_digest(command.data))
+                kept = _kept(executor, asked) if outcome.code is Code.REPEATED else None
+                if kept is not None:
+                    done[asked] = kept
+                elif outcome.code in _REFUSED:
+                    refused[asked] = outcome.code
+        for client, message, executed in executor.executed:
+            digest = executor.signed_digest(client, message)
+            if digest is not None:
+                done[Asked(client, message, digest)] = executed
+        applied, marks = executor.position().applied, executor.watermarks()
+        return Turned(applied, job.upto, done, refused, answers, marks, len(ordered))
+
+    def _hear(self, turned: Turned) -> None:
+        """On the loop: whoever waits for it is told."""
+        self.applied, self._seen = turned.applied, turned.upto
+        self.commands += turned.commands
+        if turned.commands:
+            self.watermarks = turned.watermarks
+        for asked, outcome in turned.outcomes.items():
+            for one in self._waiting.pop(asked, ()):
+                if not one.done():
+                    one.set_result(Executed(outcome))
+        for asked, code in turned.refused.items():
+            for one in self._waiting.pop(asked, ()):
+                if not one.done():
+                    one.set_exception(ClientRefused(str(code)))
+        for item, answer in turned.answers.items():
+            for reader in self._reads.pop(item, ()):
+                if reader.done():
+                    continue
+                if isinstance(answer, Answer):
+                    reader.set_result(answer)
+                else:
+                    reader.set_exception(ClientRefused(str(answer.code)))
+        self._level()
+
+    def _level(self) -> None:
+        for index, one in self._levels:
+            if index <= self._seen and not one.done():
+                one.set_result(None)
+        self._levels = [(index, one) for index, one in self._levels if not one.done()]
+
+    # --- what is asked --------------------------------------------------------------------------
+    def status(self) -> ExecutorStatus:
+        behind = max(0, self.machine.ordering.journal.applied - self._seen)
+        seen = max(self._seen, self.applied.at)
+        return ExecutorStatus(
+            self.state, self.detail, self.engine, seen, self.applied.digest, behind
+        )
+
+    def gauges(self) -> dict[str, float]:
+        status = self.status()
+        return {
+            "executor_applied": status.applied,
+            "executor_behind": status.behind,
+            "executor_running": int(status.state == "running"),
+            "executor_failed": int(status.state == "failed"),
+        }
+
+    def check(self) -> SqliteExecutor:
+        """Raises `NoExecutor`."""
+        if self.executor is None or self.state != "running":
+            raise NoExecutor(self.detail or self.state, may_come=self.state == "waiting")
+        return self.executor
+
+    async def ask(self, question: Callable[[SqliteExecutor], T]) -> T:
+        """In the thread, between two turns. Raises `NoExecutor`."""
+        return await self._in_thread(partial(question, self.check()))
+
+    def when_executed(self, asked: Asked) -> asyncio.Future[Executed]:
+        self.check()
+        return _waits(self._waiting, asked)
+
+    def when_read(self, item: bytes) -> asyncio.Future[Answer]:
+        self.check()
+        return _waits(self._reads, item)
+
+    async def reach(self, index: int) -> None:
+        """Until all up to this index of the log is executed here. Raises `NoExecutor`."""
+        if self.state != "waiting":
+            self.check()
+            if index <= self._seen:
+                return
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._levels.append((index, answer))
+        self._wake.set()
+        await answer
+
+    async def _in_thread(self, done: Callable[..., T], *given: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, done, *given)
+
+
+_REFUSED = frozenset(
+    {
+        Code.BAD_SIGNATURE,
+        Code.BAD_ID,
+        Code.TOO_FAR_AHEAD,
+        Code.TERMINATED,
+        Code.RELEASED,
+        Code.RESULTS_UNREAD,
+        Code.UNKNOWN_CLIENT,
+    }
+)
+
+
+def _kept(executor: SqliteExecutor, asked: Asked) -> Outcome | None:
+    found = executor.result(ClientId(asked.client), MessageId(asked.message_id))
+    return found.outcome if isinstance(found, Kept) else None
+
+
+def _waits(waiting: "dict[K, list[asyncio.Future[T]]]", key: "K") -> "asyncio.Future[T]":
+    """Whoever waits no longer ends it. Raises `Overloaded`."""
+    if len(waiting) >= limits.WAITERS_MAX:
+        raise Overloaded(limits.RETRY_AFTER_S, "too many wait for the executor")
+    answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    waiting.setdefault(key, []).append(answer)
+
+    def ended(done: "asyncio.Future[T]") -> None:
+        others = waiting.get(key)
+        if others is not None and done in others:
+            others.remove(done)
+            if not others:
+                del waiting[key]
+
+    answer.add_done_callback(ended)
+    return answer
+
+
+def commands_of(entry: LogEntry, store: Store) -> Iterable[Ordered]:
+    """What a log entry has for an executor: signed entries of its events, and items of clients."""
+    at = LogIndex(entry.index)
+    for number, data in enumerate(entry.items):
+        item = read_item(data)
+        if isinstance(item, EventReference):
+            for signed in signed_entries(EventId(item.id), store):
+                yield Ordered(at, signed)
+        elif item is None and read_client_item(data) is not None:
+            yield Ordered(at, Configured(entry.regime, entry.index, number, data))
+
+
+def signed_entries(event: EventId, store: Store) -> Iterable[Command]:
+    found = store.entries(event, 0, EVENT_ENTRIES_MAX)
+    if found is None:
+        raise StoreError(f"event {event.hex()[:16]} is ordered and not here")
+    for data in found[1]:
+        if data[-66:-64] != _SIGNED:
+            continue
+        entry = decode_entry(data)
+        if entry.client_id is None or entry.message_id is None or entry.signature is None:
+            continue
+        yield Signed(entry.client_id, entry.message_id, entry.data, entry.sig_type, entry.signature)

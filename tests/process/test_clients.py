@@ -1,0 +1,135 @@
+"""Exactly-once SQL over the cluster log with real processes: nodes and apps that are killed."""
+
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from quipu.client import Client, Outcome, Session
+from quipu.devnet import Devnet
+from tests.process.cluster import WAIT_S, client_of, cluster, wait_until
+
+NODES = (1, 2, 3)
+REQUESTS = 40
+COUNT = "INSERT INTO counted VALUES (?, 1) ON CONFLICT DO UPDATE SET times = times + 1"
+TABLE = "CREATE TABLE counted (request INTEGER PRIMARY KEY, times INT)"
+
+
+def urls(net: Devnet) -> list[str]:
+    return [net.node(number).api for number in NODES]
+
+
+def begun(session: Session) -> None:
+    session.register()
+    assert session.execute(TABLE).ok
+
+
+def rows(net: Devnet, number: int) -> list[list[Any]]:
+    with client_of(net, number) as client:
+        found = client.sql("SELECT request, times FROM counted ORDER BY request")
+    return list(found["rows"])
+
+
+def executors_agree(net: Devnet, *among: int) -> None:
+    """Level, with one digest of all commands."""
+
+    def are_equal() -> bool:
+        found = []
+        for number in among:
+            with client_of(net, number) as client:
+                found.append(client.executor())
+        assert all(one["state"] != "failed" for one in found), found
+        return len({(one["digest"], one["behind"]) for one in found}) == 1
+
+    wait_until(are_equal, "executors are level and equal")
+
+
+def is_at(outcomes: list[Outcome], goal: int, worker: threading.Thread) -> bool:
+    return len(outcomes) >= goal or not worker.is_alive()
+
+
+def test_each_request_is_executed_once_while_nodes_are_killed(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path / "net") as net,
+        Client(urls(net)) as client,
+        client.session(tmp_path / "app.state") as session,
+    ):
+        begun(session)
+        outcomes: list[Outcome] = []
+
+        def work() -> None:
+            for number in range(1, REQUESTS + 1):
+                outcome = session.execute((COUNT, number), timeout=WAIT_S)
+                outcomes.append(outcome)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        for number in NODES:
+            goal = len(outcomes) + 3
+            wait_until(partial(is_at, outcomes, goal, worker), "work goes on")
+            net.kill(number)
+            net.start(number)
+        worker.join(WAIT_S * 2)
+        assert [one.message_id for one in outcomes] == list(range(2, REQUESTS + 2))
+        assert all(one.ok for one in outcomes)
+        executors_agree(net, *NODES)
+        for number in NODES:
+            assert rows(net, number) == [[n, 1] for n in range(1, REQUESTS + 1)]
+
+
+APP = """
+import os, signal, sys
+from quipu.client import Client
+with Client(sys.argv[2].split(",")) as client, client.session(sys.argv[1]) as session:
+    for outcome in session.recover():
+        print(outcome.message_id, flush=True)
+    while True:
+        outcome = session.execute((sys.argv[3], session._session.state.next_id))
+        print(outcome.message_id, flush=True)
+        if outcome.message_id % 7 == int(sys.argv[4]):
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_an_app_that_is_killed_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
+    state = tmp_path / "app.state"
+    with cluster(tmp_path / "net") as net:
+        with Client(urls(net)) as client, client.session(state) as session:
+            begun(session)
+        said: list[int] = []
+        for round_ in range(3):
+            done = subprocess.run(
+                [sys.executable, "-c", APP, str(state), ",".join(urls(net)), COUNT, str(round_)],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=WAIT_S,
+            )
+            assert done.returncode == -9, done.stderr
+            said += [int(line) for line in done.stdout.split()]
+        assert sorted(set(said)) == list(range(2, max(said) + 1))
+        executors_agree(net, *NODES)
+        assert rows(net, 2) == [[n, 1] for n in range(2, max(said) + 1)]
+
+
+def test_a_lone_node_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path / "net", 1) as net,
+        Client([net.node(1).api]) as client,
+        client.session(tmp_path / "app.state") as session,
+    ):
+        begun(session)
+        for number in range(1, 10):
+            assert session.execute((COUNT, number), timeout=WAIT_S).ok
+            if number % 3 == 0:
+                before = client.executor()
+                net.kill(1)
+                net.start(1)
+                wait_until(lambda: client.executor()["state"] == "running", "the executor is back")
+                after = client.executor()
+                assert after["digest"] == before["digest"]
+        assert rows(net, 1) == [[n, 1] for n in range(1, 10)]
+        kept = session.results()
+        assert {one.message_id for one in kept} <= set(range(1, 11))
