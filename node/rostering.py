@@ -61,8 +61,10 @@ class Rostering:
         self.book.rebased(index, state)
 
     def record(self, index: Index) -> bytes:
-        """What goes with a base at this index."""
-        return self.book.state_at(index).encode()
+        """What goes with a base at this index; empty while nothing has changed."""
+        state = self.book.state_at(index)
+        is_first = state == RosterState.of_genesis(self.core.config.genesis)
+        return b"" if is_first else state.encode()
 
     # --- what readers ask -----------------------------------------------------------------------
     @property

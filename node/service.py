@@ -463,6 +463,8 @@ class Ledger(Protocol):
 
     @property
     def roster(self) -> RosterChanges: ...
+
+    @property
     def clients(self) -> Clients: ...
 
     # --- peers ----------------------------------------------------------------------------------

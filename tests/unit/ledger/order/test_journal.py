@@ -163,7 +163,7 @@ def test_clients_go_with_a_base_and_an_older_state_is_read() -> None:
     [added] = applied(journal)
     assert added.outcomes == ((0, Registered(ClientId(1), outcome.acl)),)
     other = Journal(Held())
-    other.take_base(Index(2), journal.record())
+    other.take_base(Index(2), decode_record(journal.record()))
     assert applied(other) == []
     assert other.registry == journal.registry
     assert decode_record(before).parts == []
