@@ -37,9 +37,16 @@ QUORUM_RETRY_AFTER_S = 2.0  # said where there is no master: an election takes 1
 LOG_KEPT_ENTRIES = 4_096  # the log keeps one to two times that: a minute or two under full load
 LOG_KEPT_BYTES = 4 * MIB  # or one to two times that, where entries are large
 APPLIED_PER_TURN_MAX = 4  # log entries: of 1,024 events each some 40 ms of a node that is behind
+LOG_HELD_ENTRIES_MAX = 65_536  # for executors that are behind: then they begin from a snapshot
 EXECUTED_PER_TURN_MAX = 64  # log entries of one turn of the executor, which is one fsync
 EXECUTED_IDLE_MAX = 1_024  # log entries without a command before its applied index is written
 EXECUTED_WAIT_S = 30.0  # for an executor that is behind the order, as long as an app waits
+EXECUTOR_LOOK_S = 2.0  # between two looks at what other executors say
+EXECUTOR_MARK_ENTRIES = 1_024  # log entries after which one says again how far it is
+SNAPSHOT_CHUNK_BYTES = 60 * KIB  # of one answer of a peer, which takes 64 KiB
+SNAPSHOT_WAIT_S = 60.0  # for executors to make and announce one; then it is asked for again
+SNAPSHOT_LOOK_S = 0.2  # between two looks whether they have
+SNAPSHOT_ANSWER_S = 10.0  # for one chunk
 EXECUTOR_RETRY_S = 1.0  # after a disk that was full or failed
 METAS_RECENT_MAX = 8_192  # places of events kept at hand for the log, 4 MiB
 

@@ -15,6 +15,8 @@ from quipu.ledger.log.effects import LogSpoken
 from quipu.ledger.order.journal import Applied
 from quipu.ledger.words import BranchKey, EventId, Journal, NodeId, NodeNo
 from quipu.node import limits
+from quipu.node.catching_up import CatchingUp
+from quipu.node.comparing import Comparing
 from quipu.node.consumers import KeptConsumers
 from quipu.node.execution import Execution
 from quipu.node.explain import Witness
@@ -75,10 +77,15 @@ class RunningLedger:
     _for_others: int = 0  # of these, events that another node wrote
     order: RunningOrder = field(init=False)
     clients: RunningClients = field(init=False)
+    comparing: Comparing = field(init=False)
+    catching_up: CatchingUp = field(init=False)
 
     def __post_init__(self) -> None:
         self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
         self.clients = RunningClients(self.order, self.execution)
+        self.comparing = Comparing(self.order, self.execution)
+        self.catching_up = CatchingUp(self.order, self.execution, self.network)
+        self.execution.catch_up = self.catching_up.catch_up
 
     # --- who ------------------------------------------------------------------------------------
     @property
