@@ -106,6 +106,16 @@ def test_tables_and_checks_are_what_the_code_says(name: str) -> None:
     assert tree.read(name) == dumps_page.page(name), "make figures writes it anew"
 
 
+def test_each_promise_of_the_threat_model_has_a_test() -> None:
+    text = tree.read("docs/threat-model.md").partition("## What holds")[2]
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    assert rows
+    for row in rows:
+        named = re.search(r"`(tests/[a-z_/]+\.py)::(test_\w+)`", row)
+        assert named is not None, row
+        assert f"def {named[2]}(" in tree.read(named[1]), row
+
+
 def test_harms_and_misdeeds_are_what_the_code_says() -> None:
     assert tree.read(torture_page.PAGE) == torture_page.page(), "make figures writes it anew"
 
