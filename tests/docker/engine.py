@@ -22,8 +22,9 @@ from tests.tree import ROOT
 START_S = 60.0
 STOP_S = 60.0
 COMMAND_S = 1_500.0  # debootstrap and pip on a busy machine
-NEEDS = ("dockerd", "docker", "docker-compose", "debootstrap", "ip", "nsenter")
+NEEDS = ("dockerd", "docker", "docker-compose", "debootstrap", "ip", "nsenter", "setpriv")
 QUICK = "/dev/shm"  # in memory: debootstrap syncs each of 7,000 files
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "TERM", "--")  # also where this run is killed
 LOOPBACK_UP = 'ip link set lo up && exec "$@"'
 
 
@@ -90,6 +91,7 @@ def engine(images: Path, *, is_apart: bool) -> Iterator[Engine]:
         command = ["unshare", "--net", "--", "sh", "-c", LOOPBACK_UP, "sh", *command]
     else:  # nothing of this machine's network is changed
         command += ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
+    command = [*ENDS_WITH_US, *command]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     made = Engine(process, folder / "socket", is_apart)
