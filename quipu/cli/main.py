@@ -13,6 +13,7 @@ from quipu.cli import (
     demo_command,
     devnet_commands,
     ledger_commands,
+    member_commands,
     node_commands,
     offline_commands,
     order_commands,
@@ -74,7 +75,7 @@ app.command("explain", epilog=f"Example: `quipu explain {AN_ID}`")(ledger_comman
 app.command("status", epilog=f"Example: `quipu status`, or `quipu status {AN_ID} --wait 10`")(
     ledger_commands.status
 )
-app.command("members", epilog="Example: `quipu members`")(ledger_commands.members)
+app.add_typer(member_commands.members, name="members")
 app.command("query", epilog="Example: `quipu query frontier --timeout 3`")(ledger_commands.query)
 app.command("leave", epilog="Example: `quipu leave --data-dir var`")(store_commands.leave)
 app.command("drain", epilog="Example: `quipu drain --data-dir var`")(store_commands.drain)
