@@ -27,12 +27,14 @@ BIN := .venv/bin
 STAMP := .venv/installed
 LOCKS := requirements/run.lock requirements/build.lock requirements/test.lock requirements/analytics.lock
 TYPED := quipu $(wildcard tests bench)
+# Tests that are about the pure parts
+COVERED_BY := $(wildcard tests/unit/ledger tests/unit/p2p tests/property tests/conformance tests/vectors)
 FAST_GROUPS := $(wildcard tests/unit tests/property tests/contract tests/vectors tests/conformance)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
-	lock sim replay kill-test fault-test fuzz ablation bench-core bench-node bench-abuse bench-cluster \
+	lock sim replay kill-test fault-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
 	bench-order bench-spark reference figures clean up
 
 help: ## list the targets
@@ -104,8 +106,19 @@ kill-test: install ## KILLS=2000: nodes under load, killed at every place; nothi
 fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every kind
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
+torture: install ## MINUTES=10: clusters of 3 and 5 under every kind of harm; TORTURE='--seed 7'
+	@$(BIN)/python -m tests.process.torture --minutes $(MINUTES) $(TORTURE)
+
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ)
+
+coverage: install ## branches of the pure parts that the fast tests do not take
+	@$(PIP) install --quiet --require-hashes --requirement requirements/coverage.lock
+	@$(BIN)/coverage run -m pytest -n 0 -q -p no:cacheprovider $(COVERED_BY)
+	@$(BIN)/coverage report
+
+mutants: install ## changes quorum, receipts and cut in one place at a time; who is not noticed?
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core
@@ -132,6 +145,7 @@ figures: install ## write the tables of figures in docs anew
 	@$(BIN)/python -m tests.simulation figures
 	@$(BIN)/python -m tests.settings_page
 	@$(BIN)/python -m tests.dumps_page
+	@$(BIN)/python -m tests.torture_page
 
 # A resolver writes the locks; --no-emit-* keeps the place the packages came from out of them.
 lock: install ## resolve pyproject.toml anew into requirements/*.lock
@@ -142,7 +156,11 @@ lock: install ## resolve pyproject.toml anew into requirements/*.lock
 	LOCK requirements/run.lock; \
 	LOCK requirements/build.lock --only-build-deps --all-build-deps; \
 	LOCK requirements/test.lock --extra test --extra analytics; \
-	LOCK requirements/analytics.lock --extra analytics
+	LOCK requirements/analytics.lock --extra analytics; \
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes \
+		--allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host \
+		--no-emit-find-links --no-emit-options --annotation-style=line \
+		--output-file requirements/coverage.lock requirements/coverage.in
 
 clean: ## remove caches and build products (not .venv)
 	@rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

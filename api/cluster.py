@@ -1,12 +1,21 @@
 """GET /v1/node, /v1/evidence and /v1/streams: who this is, and what it has seen."""
 
 import base64
+import time
 
 from quipu import __version__
 from quipu.api import limits
 from quipu.api.calls import Call, Response
 from quipu.api.events import FOR_NOW
+from quipu.api.figure_models import (
+    Delay,
+    FiguresBody,
+    ReceiptList,
+    ReceiptRowBody,
+    SignedUpto,
+)
 from quipu.api.models import (
+    CheckBody,
     ConvictionBody,
     EvidenceList,
     Limits,
@@ -56,6 +65,46 @@ async def node(call: Call) -> Response:
         limits=_limits(call.face.settings),
     )
     return call.answer(body, headers=FOR_NOW)
+
+
+async def figures(call: Call) -> Response:
+    """What /metrics of the OPS listener counts: a browser reaches the API listener alone."""
+    ledger, health = call.ledger, call.ledger.health()
+    found, administration = ledger.metrics(), call.face.administration
+    checks = (*health.live, *health.ready, *health.read, *health.store)
+    body = FiguresBody(
+        time=time_text(int(time.time() * 1_000)),
+        counters={name: str(count) for name, count in sorted(found.counters.items())},
+        gauges=dict(sorted(found.gauges.items())),
+        finality=_delay(ledger.finality_ms(limits.FINALITY_SAMPLES)),
+        checks=[CheckBody(check.name, check.passes, check.detail) for check in checks],
+        has_report=administration is not None and administration.has_report(),
+    )
+    return call.answer(body, headers=FOR_NOW)
+
+
+def _delay(took_ms: list[int]) -> Delay | None:
+    if not took_ms:
+        return None
+    ranked, last = sorted(took_ms), len(took_ms) - 1
+    p50, p95, p99 = (ranked[last * percent // 100] for percent in (50, 95, 99))
+    return Delay(len(ranked), p50, p95, p99)
+
+
+async def receipts(call: Call) -> Response:
+    found = call.ledger.receipts(limits.RECEIPT_ROWS_MAX + 1)
+    items = [
+        ReceiptRowBody(
+            author=call.face.shapes.member(row.author_no),
+            journal=str(row.journal),
+            branch=row.branch,
+            held_seq=str(row.held_seq),
+            read_seq=str(row.read_seq),
+            signed=[SignedUpto(number, str(seq)) for number, seq in row.signed],
+        )
+        for row in found[: limits.RECEIPT_ROWS_MAX]
+    ]
+    return call.answer(ReceiptList(items, len(found) > len(items)), headers=FOR_NOW)
 
 
 async def evidence(call: Call) -> Response:

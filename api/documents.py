@@ -1,11 +1,10 @@
-"""Pages that the node serves about itself: the front, OpenAPI, and one page for each problem."""
+"""What the node serves about itself: OpenAPI, and one page for each problem."""
 
 from html import escape
 
 import msgspec
 from aiohttp import web
 
-from quipu import __version__
 from quipu.api.bodies import JSON
 from quipu.api.calls import Call, Response
 from quipu.api.codes import KINDS, Code
@@ -30,20 +29,6 @@ def page(title: str, body: str) -> bytes:
 def _html(body: bytes) -> web.Response:
     headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"}
     return web.Response(body=body, headers=headers, content_type=HTML, charset="utf-8")
-
-
-async def front(call: Call) -> Response:
-    name = escape(f"{call.ledger.name} of {call.ledger.cluster_name}")
-    listed = "".join(
-        f"<li><code>{endpoint.method} {escape(endpoint.path)}</code> "
-        f"{escape(endpoint.summary)}</li>"
-        for endpoint in call.face.routes.endpoints
-    )
-    text = (
-        f"<p>Node {name}, version {__version__}.</p><ul>{listed}</ul>"
-        '<p>The whole interface: <a href="openapi.json">openapi.json</a>.</p>'
-    )
-    return _html(page("Quipu", text))
 
 
 async def openapi(call: Call) -> Response:

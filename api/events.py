@@ -16,7 +16,7 @@ from quipu.api.models import (
     LeafList,
     ObstacleBody,
 )
-from quipu.api.problems import Problem
+from quipu.api.problems import Problem, at
 from quipu.api.shaping import Shapes, read_event_id, state
 from quipu.api.times import time_text
 from quipu.ledger.event import EventMeta
@@ -65,6 +65,21 @@ async def event(call: Call) -> Response:
     assert held is not None
     body = call.face.shapes.signed_event(meta, held.header_bytes, held.signature)
     return call.answer(body, headers=FOR_NOW)
+
+
+class PrefixQuery(msgspec.Struct, kw_only=True):
+    prefix: Annotated[str, msgspec.Meta(pattern=f"^[0-9a-fA-F]{{{limits.PREFIX_DIGITS_MIN},64}}$")]
+
+
+async def events(call: Call) -> Response:
+    """Events whose id begins so. The index is over the first 16 bytes; the rest is compared."""
+    if not call.request.rel_url.raw_query_string:
+        raise at(Code.INVALID_PARAMETER, "prefix", "is needed")
+    prefix = call.query(PrefixQuery).prefix.lower()
+    first, last = (bytes.fromhex(prefix[:32].ljust(32, end)) for end in "0f")
+    found = call.ledger.ids_between(first, last, limits.PREFIX_FOUND_MAX + 1)
+    metas = [_meta(call, identity) for identity in found if identity.hex().startswith(prefix)]
+    return _listed(call, metas, limits.PREFIX_FOUND_MAX)
 
 
 def _listed(call: Call, metas: list[EventMeta], limit: int) -> web.Response:

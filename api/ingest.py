@@ -1,5 +1,7 @@
 """GET /v1/ingest: the upgrade. What happens on the line then is in `ingest_feed`."""
 
+from contextlib import suppress
+
 import msgspec
 
 from quipu.api import limits
@@ -52,8 +54,9 @@ async def ingest(call: Call) -> Response:
         raise Problem(Code.UPGRADE_REQUIRED)
     counters.ingests += 1
     try:
-        await line.prepare(call.request)
-        await Feed(call, terms, line).run()
+        with suppress(ConnectionError):  # whoever asked for it has gone meanwhile
+            await line.prepare(call.request)
+            await Feed(call, terms, line).run()
     finally:
         counters.ingests -= 1
     return line

@@ -66,6 +66,10 @@ FILTER_BYTES_MAX = 256  # value of one filter
 ANCESTORS_DEFAULT = 1  # depth when nothing is said
 ANCESTORS_DEPTH_MAX = 64  # steps back in the DAG in one answer
 EVENTS_ANSWERED_MAX = 1_000  # events in one answer about the DAG
+PREFIX_DIGITS_MIN = 4  # of an id that is looked for: with fewer, any busy ledger has too many
+PREFIX_FOUND_MAX = 20  # events with one prefix that are shown; more digits tell them apart
+RECEIPT_ROWS_MAX = 128  # branches in one answer: 32 members, four journals each
+FINALITY_SAMPLES = 1_000  # last events whose delay is told: enough for p99, 60 us to sort
 CURSOR_BYTES_MAX = 8 * KIB  # 32 members x 16 cords of a vector, encoded
 
 # --- streams --------------------------------------------------------------------------------------

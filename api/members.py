@@ -1,6 +1,8 @@
 """GET /v1/cluster and /v1/cluster/members, POST /v1/cluster/queries: the nodes among themselves."""
 
+import asyncio
 import base64
+from collections.abc import Mapping
 from typing import Annotated, cast
 
 import msgspec
@@ -50,6 +52,7 @@ class NewQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     timeout: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,5}(ms|s|m)$", examples=["5s"])] = "5s"
+    everybody: bool = False  # the answer of each live member is wanted, whatever is decided before
 
 
 _queries = msgspec.json.Decoder(NewQuery)
@@ -125,6 +128,9 @@ async def query(call: Call) -> Response:
     timeout_ms = _timeout_ms(asked.timeout)
     argument = "" if asked.argument is UNSET else asked.argument
     ended = await call.ledger.query(asked.question, argument.encode(), timeout_ms / MS_PER_S)
+    said = dict(ended.answers)
+    if asked.everybody:
+        said |= await _others(call.ledger, asked.question, argument.encode(), timeout_ms, said)
     names = {row.node_id: row.name for row in call.ledger.members()}
     answers = [
         QueryAnswer(
@@ -133,7 +139,7 @@ async def query(call: Call) -> Response:
             answer=_text(answer_in(signed)),
             signed_base64=base64.b64encode(signed).decode(),
         )
-        for node_id, signed in ended.answers
+        for node_id, signed in said.items()
     ]
     body = QueryResult(
         question=asked.question,
@@ -145,6 +151,17 @@ async def query(call: Call) -> Response:
         answers=answers,
     )
     return call.answer(body, headers=FOR_NOW)
+
+
+async def _others(
+    ledger: Ledger, question: str, argument: bytes, timeout_ms: int, said: Mapping[NodeId, bytes]
+) -> dict[NodeId, bytes]:
+    """A tally ends as soon as it is decided; the live members that were not needed for it are
+    asked one by one, side by side."""
+    members = ledger.epoch.numbers
+    wanted = [peer for peer in _live(ledger) if peer in members and peer not in said]
+    asked = (ledger.query(question, argument, timeout_ms / MS_PER_S, peer) for peer in wanted)
+    return {peer: signed for one in await asyncio.gather(*asked) for peer, signed in one.answers}
 
 
 async def _asked(call: Call) -> NewQuery:

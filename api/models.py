@@ -271,9 +271,10 @@ class HealthBody(msgspec.Struct, frozen=True):
 class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of a stream as NDJSON; as SSE, `type` is the event and `cursor` its id."""
 
-    type: Literal["entry", "status", "member", "gap", "heartbeat", "goodbye"]
+    type: Literal["entry", "event", "status", "member", "gap", "heartbeat", "goodbye"]
     cursor: str = ""
     entry: EntryBody | None = None
+    event: EventBody | None = None
     event_id: str = ""
     state: str = ""
     missed: int = 0

@@ -143,6 +143,14 @@ class SequenceBody(msgspec.Struct, frozen=True):
     locked_upto: str | None
 
 
+class SequenceList(msgspec.Struct, frozen=True):
+    """By name; `next` is the name to go on after."""
+
+    items: list[SequenceBody]
+    next: str
+    more: bool
+
+
 class LockBody(msgspec.Struct, frozen=True):
     """The numbers `first` to `last` are for this token alone."""
 

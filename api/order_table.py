@@ -12,6 +12,7 @@ from quipu.api.order_models import (
     LockBody,
     PublishedBody,
     SequenceBody,
+    SequenceList,
 )
 from quipu.api.tokens import ADMIN as ADMIN_SCOPE
 from quipu.api.tokens import CLUSTER_READ, ENTRIES_READ, ENTRIES_WRITE
@@ -65,6 +66,18 @@ WRITE_CODES = (
 )
 MAKING_CODES = (Code.LOCKED, Code.TOO_MANY_SEQUENCES, Code.EXHAUSTED)
 SEQUENCES = (
+    Endpoint(
+        "GET",
+        "/v1/sequences",
+        "sequences",
+        "The sequences by name",
+        ENTRIES_READ,
+        sequences.sequences,
+        (Answer(200, "As this node has applied them.", SequenceList),),
+        query=sequences.SequencesQuery,
+        by_stream=True,
+        tag="order",
+    ),
     Endpoint(
         "GET",
         "/v1/sequences/{name}",

@@ -9,14 +9,16 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from quipu.api import limits
 from quipu.api.bodies import JSON, Base64
 from quipu.api.calls import Call, Response
 from quipu.api.codes import Code
 from quipu.api.events import FOR_NOW
 from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import Hex32, MemberRef
-from quipu.api.order_models import LockBody, PublishedBody, SequenceBody
+from quipu.api.order_models import LockBody, PublishedBody, SequenceBody, SequenceList
 from quipu.api.problems import Problem, at, problem
+from quipu.api.reading import PageSize
 from quipu.api.tokens import ENTRIES_READ, ENTRIES_WRITE
 from quipu.ledger import limits as ledger_limits
 from quipu.node.order_service import SequenceState
@@ -30,6 +32,11 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=ledger_limits.SEQUENCE_LOCK_MAX)]
 
 class SequenceQuery(msgspec.Struct, kw_only=True):
     consistency: str = "local"
+
+
+class SequencesQuery(msgspec.Struct, kw_only=True):
+    after: Annotated[str, msgspec.Meta(max_length=128)] = ""
+    limit: PageSize = limits.PAGE_DEFAULT
 
 
 class NewLock(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,6 +77,16 @@ async def sequence(call: Call) -> Response:
     if found is None:
         raise Problem(Code.SEQUENCE_NOT_FOUND, f"nothing was locked or published as {name}")
     return call.answer(_body(call, found), headers=FOR_NOW)
+
+
+async def sequences(call: Call) -> Response:
+    query = call.query(SequencesQuery)
+    allowed = call.principal.streams(ENTRIES_READ)
+    found = call.ledger.order.sequences_after(query.after, query.limit + 1)
+    shown = found[: query.limit]
+    items = [_body(call, one) for one in shown if allowed is None or one.name in allowed]
+    following = shown[-1].name if shown else query.after
+    return call.answer(SequenceList(items, following, len(found) > query.limit), headers=FOR_NOW)
 
 
 async def publish(call: Call) -> Response:

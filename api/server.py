@@ -22,6 +22,7 @@ from quipu.api.counters import Counters
 from quipu.api.express import Express, ExpressConnection
 from quipu.api.face import Face
 from quipu.api.openapi import document
+from quipu.api.page import PAGE
 from quipu.api.routes import Routes
 from quipu.api.settings import PublicWithoutAuth, Settings
 from quipu.api.sockets import PrivateSite
@@ -126,7 +127,7 @@ async def serve(
     each before anything answers."""
     settings.refuse_public_without_auth()
     listed = API if administration is None else API + ADMIN
-    face = Face.of(ledger, settings, Routes(listed), msgspec.json.encode(document(listed)))
+    face = Face.of(ledger, settings, Routes(listed + PAGE), msgspec.json.encode(document(listed)))
     face.administration = administration
     if face.tokens is not None:
         face.tokens.require()

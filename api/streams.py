@@ -26,7 +26,7 @@ from quipu.api.problems import Problem, at, problem
 from quipu.api.reading import Name, author_of, check_reach, readable_streams
 from quipu.api.shaping import Form
 from quipu.api.tokens import CLUSTER_READ
-from quipu.ledger.words import Cord
+from quipu.ledger.words import Cord, EventId
 from quipu.node.service import (
     EventOrdered,
     EventRead,
@@ -40,7 +40,8 @@ from quipu.node.service import (
 )
 
 SSE = "text/event-stream"
-KINDS = frozenset({"entries", "members", "status"})
+KINDS = frozenset({"dag", "entries", "members", "status"})
+OF_THE_CLUSTER = ("dag", "members")  # not of single streams: these need cluster:read
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -82,8 +83,9 @@ async def stream(call: Call) -> Response:
     wanted = frozenset(query.events.split(","))
     if not wanted <= KINDS:
         raise at(Code.INVALID_PARAMETER, "events", f"is of {', '.join(sorted(KINDS))}")
-    if "members" in wanted and not call.principal.may(CLUSTER_READ):
-        problem(Code.FORBIDDEN, f"events=members needs the scope {CLUSTER_READ}")
+    for kind in OF_THE_CLUSTER:
+        if kind in wanted and not call.principal.may(CLUSTER_READ):
+            problem(Code.FORBIDDEN, f"events={kind} needs the scope {CLUSTER_READ}")
     found = Filter(readable_streams(call, query.stream), author_of(call.ledger, query.author))
     pages = Pages(call.ledger, call.face.shapes, Form(lines=True), found, with_cursors=True)
     cursor = await _begin(call, query)
@@ -122,7 +124,7 @@ class _Told:
                 await response.write(b": connected\n\n")
             await self._catch_up(response, self.call.ledger.feed_number)
             news = self.call.ledger.subscribe(
-                self.call.face.settings.stream_queue_items, "status" in self.wanted
+                self.call.face.settings.stream_queue_items, bool({"dag", "status"} & self.wanted)
             )
             try:
                 await self._catch_up(response, news.feed_number)
@@ -133,6 +135,8 @@ class _Told:
 
     async def _catch_up(self, response: web.StreamResponse, upto: int) -> None:
         """What is in the store already, page by page, as fast as the caller reads."""
+        if "entries" not in self.wanted:
+            return  # nothing of the feed will be told
         while self.cursor.number < upto and not self.call.face.draining:
             page = self.pages.read(self.cursor, limits.PAGE_DEFAULT)
             await self._write_page(response, page)
@@ -147,11 +151,10 @@ class _Told:
                     await response.write(beat)
                 case EventRead(number, identity):
                     if number > self.cursor.number:
-                        page = self.pages.one(self.cursor, number, identity)
-                        await self._write_page(response, page)
+                        await self._write_entries(response, number, identity)
                         await self._write_status(response, identity, "read")
                 case EventStored(identity):
-                    await self._write_status(response, identity, "stored")
+                    await self._write_event(response, identity)
                 case EventOrdered(identity):
                     await self._write_status(response, identity, "ordered")
                 case PeerMoved():
@@ -179,9 +182,26 @@ class _Told:
         upto = self.cursor.text(node_id)
         return StreamItem("gap", cursor=upto, missed=gap.missed, after=after, upto=upto)
 
+    async def _write_entries(
+        self, response: web.StreamResponse, number: int, identity: EventId
+    ) -> None:
+        if "entries" in self.wanted:
+            await self._write_page(response, self.pages.one(self.cursor, number, identity))
+        else:
+            meta = self.call.ledger.meta(identity)
+            assert meta is not None  # it became Read
+            self.cursor.pass_over(number, meta)
+
+    async def _write_event(self, response: web.StreamResponse, identity: EventId) -> None:
+        """With all its fields for who draws the DAG; the id alone for others."""
+        meta = self.call.ledger.meta(identity) if "dag" in self.wanted else None
+        if meta is None:
+            await self._write_status(response, identity, "stored")
+        else:
+            item = StreamItem("event", event=self.call.face.shapes.event(meta))
+            await response.write(self._line(item))
+
     async def _write_page(self, response: web.StreamResponse, page: Page) -> None:
-        if "entries" not in self.wanted:
-            return
         node_id = self.call.ledger.node_id
         for entry, cursor in zip(page.items, page.cursors, strict=True):
             item = StreamItem("entry", cursor=cursor.text(node_id), entry=entry)
@@ -190,7 +210,7 @@ class _Told:
     async def _write_status(
         self, response: web.StreamResponse, identity: bytes, state: str
     ) -> None:
-        if "status" in self.wanted:
+        if self.wanted & {"dag", "status"}:
             item = StreamItem("status", event_id=identity.hex(), state=state)
             await response.write(self._line(item))
 
@@ -206,7 +226,7 @@ class _Told:
     def _line(self, item: StreamItem) -> bytes:
         if not self.as_sse:
             return msgspec.json.encode(item) + b"\n"
-        shown = item.entry if item.type == "entry" else item
+        shown = item.entry or item.event or item
         cursor = f"id: {item.cursor}\n" if item.cursor else ""
         return f"event: {item.type}\n{cursor}data: ".encode() + msgspec.json.encode(shown) + b"\n\n"
 

@@ -8,6 +8,7 @@ from quipu.api.client_table import CLIENTS
 from quipu.api.codes import Code
 from quipu.api.consumer_table import CONSUMERS
 from quipu.api.entry_table import READING, WRITING
+from quipu.api.figure_models import FiguresBody, ReceiptList
 from quipu.api.models import (
     ClusterBody,
     EventList,
@@ -30,6 +31,17 @@ __all__ = ["ADMIN", "API", "OPS"]
 EVENT_CODES = (Code.INVALID_ID, Code.EVENT_NOT_FOUND)
 
 EVENTS = (
+    Endpoint(
+        "GET",
+        "/v1/events",
+        "events",
+        "The events whose id begins with some hex digits",
+        CLUSTER_READ,
+        events.events,
+        (Answer(200, "At most 20, by id.", EventList),),
+        query=events.PrefixQuery,
+        tag="dag",
+    ),
     Endpoint(
         "GET",
         "/v1/events/{id}",
@@ -142,6 +154,16 @@ EVENTS = (
     ),
     Endpoint(
         "GET",
+        "/v1/figures",
+        "figures",
+        "What this node counts and measures, and how long events take to be final",
+        CLUSTER_READ,
+        cluster.figures,
+        (Answer(200, "As they are now.", FiguresBody),),
+        tag="node",
+    ),
+    Endpoint(
+        "GET",
         "/v1/evidence",
         "evidence",
         "Proofs of misbehaviour held here",
@@ -173,6 +195,16 @@ CLUSTER = (
         tag="cluster",
     ),
     Endpoint(
+        "GET",
+        "/v1/cluster/receipts",
+        "receipts",
+        "Who has signed how far that it holds each cord",
+        CLUSTER_READ,
+        cluster.receipts,
+        (Answer(200, "As this node has heard it.", ReceiptList),),
+        tag="cluster",
+    ),
+    Endpoint(
         "POST",
         "/v1/cluster/queries",
         "query",
@@ -195,17 +227,6 @@ CLUSTER = (
     ),
 )
 DOCUMENTS = (
-    Endpoint(
-        "GET",
-        "/",
-        "front",
-        "Where to go on from here",
-        None,
-        documents.front,
-        (Answer(200, "A page for people.", str),),
-        offers=(documents.HTML,),
-        tag="documents",
-    ),
     Endpoint(
         "GET",
         "/openapi.json",

@@ -15,7 +15,7 @@ from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow
 from quipu.node.logs import Log
 from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations
-from quipu.node.report import read_report, write_report
+from quipu.node.report import is_report_kept, read_report, write_report
 from quipu.node.soundness import Soundness
 from quipu.node.whole_file import disk_errors
 from quipu.storage.backup import partial_of, refuse_taken
@@ -106,6 +106,9 @@ class Administration:
         """Raises `StoreIsFull` or `DiskFailed`: then the one before is kept."""
         with disk_errors():
             await asyncio.to_thread(write_report, self.folder, content)
+
+    def has_report(self) -> bool:
+        return is_report_kept(self.folder)
 
     def report(self) -> bytes | None:
         return read_report(self.folder)

@@ -111,6 +111,9 @@ class Order(Protocol):
     def sequence(self, name: str) -> SequenceState | None:
         """As far as it is applied here; None: never used."""
 
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        """Those with a name above `after`, by name."""
+
     async def linear(self) -> None:
         """Until all that was acknowledged anywhere before this call is applied here."""
 

@@ -330,8 +330,10 @@ class Ordering:
         found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
         if found:
             self._applied(found)
-        if len(found) == limits.APPLIED_PER_TURN_MAX:
-            self._inputs.append(ModelGrew())  # there may be more, in a turn of its own
+        # There may be more, in a turn of its own; and what is parked may rest on what is applied.
+        is_full = len(found) == limits.APPLIED_PER_TURN_MAX
+        if is_full or (found and self.machine.waits_for_model):
+            self._inputs.append(ModelGrew())
         return found
 
     def _hear(self, notice: object) -> None:

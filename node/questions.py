@@ -15,6 +15,7 @@ from quipu.ledger.canonical import encode
 from quipu.ledger.words import Now
 from quipu.node import limits
 from quipu.node.service import Ledger
+from quipu.p2p.words import PeerState
 
 UNKNOWN_QUESTION = "unknown-question"
 BAD_ARGUMENT = "bad-argument"
@@ -28,6 +29,8 @@ class Question(StrEnum):
     EPOCH = "epoch"
     HEALTH = "health"
     CORDS = "cords"
+    MEMBERS = "members"
+    JOURNAL = "journal"
 
 
 MEANINGS = {
@@ -39,6 +42,10 @@ MEANINGS = {
     Question.EPOCH: "number of the newest epoch, its policy and its members",
     Question.HEALTH: "ok, or the names of the checks that fail",
     Question.CORDS: "how far it holds each cord, as JSON; the newest journals first, 400 at most",
+    Question.MEMBERS: "what it holds each other member for, as JSON: `[number, state, it hears "
+    "them, they hear it]`",
+    Question.JOURNAL: "where it stands in the order, as JSON: role, regime, number of the master, "
+    "applied, chosen",
 }
 
 
@@ -78,6 +85,10 @@ class Answers:
                 return f"{ledger.epoch.number} {ledger.epoch.policy} {members}"
             case Question.CORDS:
                 return msgspec.json.encode(cords_of(ledger)).decode()
+            case Question.MEMBERS:
+                return msgspec.json.encode(members_seen(ledger)).decode()
+            case Question.JOURNAL:
+                return msgspec.json.encode(journal_place(ledger)).decode()
             case Question.HEALTH:
                 health = ledger.health()
                 checks = health.live + health.ready + health.read
@@ -123,6 +134,34 @@ def cords_of(ledger: Ledger) -> Cords:
         return Cords(0, held)
     start = held[most].journal + 1  # of a journal all cords or none
     return Cords(start, [row for row in held[:most] if row.journal >= start])
+
+
+def members_seen(ledger: Ledger) -> list[tuple[int, str, bool, bool]]:
+    """The other members as this node sees them, by number."""
+    views = {view.peer: view for view in ledger.peers()}
+    others = [row for row in ledger.members() if row.node_id != ledger.node_id]
+    seen = [(row.number, views.get(row.node_id)) for row in others]
+    return [
+        (number, str(view.state), view.linked_in, view.linked_out)
+        if view is not None
+        else (number, str(PeerState.UNKNOWN), False, False)
+        for number, view in seen
+    ]
+
+
+class JournalPlace(msgspec.Struct, frozen=True):
+    """Where a node stands in the order."""
+
+    role: str
+    regime: int
+    master: int | None
+    applied: int
+    chosen: int
+
+
+def journal_place(ledger: Ledger) -> JournalPlace:
+    found = ledger.order.status()
+    return JournalPlace(found.role, found.regime, found.master, found.applied, found.chosen)
 
 
 def model_digest(ledger: Ledger) -> str:

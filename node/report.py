@@ -19,3 +19,7 @@ def read_report(folder: Path) -> bytes | None:
         return (folder / REPORT_FILE).read_bytes()
     except FileNotFoundError:
         return None
+
+
+def is_report_kept(folder: Path) -> bool:
+    return (folder / REPORT_FILE).exists()

@@ -40,6 +40,7 @@ from quipu.node.service import (
     Metrics,
     News,
     NotTaken,
+    ReceiptRow,
     Stored,
     Subscription,
 )
@@ -195,6 +196,9 @@ class RunningLedger:
     def find_event(self, prefix: bytes) -> EventMeta | None:
         return self.machine.store.meta_by_prefix(prefix)
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        return self.machine.store.ids_between(first, last, limit)
+
     def children(self, event_id: EventId) -> list[EventId]:
         return self.machine.store.children(event_id)
 
@@ -231,6 +235,12 @@ class RunningLedger:
 
     def frontier(self) -> list[FrontierRow]:
         return self.machine.view.frontier()
+
+    def receipts(self, limit: int) -> list[ReceiptRow]:
+        return self.machine.view.receipts(limit)
+
+    def finality_ms(self, limit: int) -> list[int]:
+        return self.machine.view.finality_ms(limit)
 
     def explain(self, event_id: EventId) -> Explanation | None:
         meta = self.meta(event_id)

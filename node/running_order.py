@@ -1,6 +1,7 @@
 """What `Order` promises, on the machine and the inbox of the node."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -130,6 +131,11 @@ class RunningOrder:
             return None
         holder = found.holder if found.is_locked else None
         return SequenceState(name, found.number, found.running, found.token, holder, found.last)
+
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        names = self.machine.ordering.journal.sequences.names()
+        found = (self.sequence(name) for name in names[bisect_right(names, after) :][:limit])
+        return [one for one in found if one is not None]
 
     async def linear(self) -> None:
         self._check()

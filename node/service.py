@@ -164,6 +164,18 @@ class FrontierRow:
     read_id: EventId  # empty where read_seq is 0
 
 
+@dataclass(frozen=True, slots=True)
+class ReceiptRow:
+    """One branch of one cord, and how far the receipts of each member cover it."""
+
+    author_no: NodeNo
+    journal: Journal
+    branch: int
+    held_seq: Seq
+    read_seq: Seq
+    signed: tuple[tuple[NodeNo, Seq], ...]  # by number; who has signed nothing of it is left out
+
+
 class MemberRow(NamedTuple):
     number: NodeNo
     node_id: NodeId
@@ -405,6 +417,9 @@ class Ledger(Protocol):
     def find_event(self, prefix: bytes) -> EventMeta | None:
         """By the first 16 bytes of its id."""
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        """Ids whose first 16 bytes are not below `first` and not above `last`, in order."""
+
     def children(self, event_id: EventId) -> list[EventId]: ...
 
     def ancestors(self, event_id: EventId, depth: int, limit: int) -> list[EventMeta]:
@@ -425,6 +440,12 @@ class Ledger(Protocol):
 
     def frontier(self) -> list[FrontierRow]:
         """By (author_no, journal, branch)."""
+
+    def receipts(self, limit: int) -> list[ReceiptRow]:
+        """The newest journals first; at most `limit` branches."""
+
+    def finality_ms(self, limit: int) -> list[int]:
+        """How long each of the last events took here from its coming to Read; newest first."""
 
     def explain(self, event_id: EventId) -> Explanation | None: ...
 

@@ -6,6 +6,7 @@ effect, so that nobody is told what a loss of power could still take back.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from quipu.ledger import signing
 from quipu.ledger.bundle_build import Lineage
@@ -16,7 +17,7 @@ from quipu.ledger.evidence import Conviction, check_proof
 from quipu.ledger.history import BranchRecord, Saved
 from quipu.ledger.words import BranchKey, EventId
 from quipu.node import limits
-from quipu.node.service import EventRead, EventStored, FrontierRow, News
+from quipu.node.service import EventRead, EventStored, FrontierRow, News, ReceiptRow
 
 
 @dataclass(slots=True)
@@ -111,6 +112,30 @@ class View:
             )
             for _, record in sorted(self.branches.items())
         ]
+
+    def receipts(self, limit: int) -> list[ReceiptRow]:
+        """The newest journals first."""
+        newest = sorted(self.branches, key=lambda key: (-key.journal, key.author_no, key.number))
+        return [
+            ReceiptRow(
+                key.author_no,
+                key.journal,
+                key.number,
+                record.held_seq,
+                record.read_seq,
+                tuple((number, seq) for number, (seq, _) in sorted(record.receipts.items())),
+            )
+            for key, record in ((key, self.branches[key]) for key in newest[:limit])
+        ]
+
+    def finality_ms(self, limit: int) -> list[int]:
+        """Of the last events that are Read, the newest first."""
+        read = (
+            max(0, times.read_ms - times.first_seen_ms)
+            for times in reversed(self.times.values())
+            if times.read_ms is not None
+        )
+        return list(islice(read, limit))
 
     def unread_count(self) -> int:
         records = (self.branches[key] for key in self.unread)

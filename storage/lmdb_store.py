@@ -193,6 +193,15 @@ class LmdbStore:
             rows = self._rows(txn, prefix)
             return self._at(txn, *rows[0]).meta() if rows else None
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        found: list[EventId] = []
+        with self._snapshot as txn:
+            for prefix, value in records_from(txn, self._tables.ids, first):
+                if bytes(prefix) > last or len(found) >= limit:
+                    break
+                found += sorted(identity for identity, _ in records.index_rows(prefix, value))
+        return found[:limit]
+
     def id_at(self, slot: Slot) -> EventId | None:
         with self._snapshot as txn:
             if not keys.fits(slot):

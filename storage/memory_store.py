@@ -271,6 +271,11 @@ class MemoryStore:
         ids = tables.prefixes.get(prefix)
         return None if ids is None else tables.events[ids[0]].meta
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        prefixes = self._open().prefixes
+        within = sorted(prefix for prefix in prefixes if first <= prefix <= last)
+        return [identity for prefix in within for identity in sorted(prefixes[prefix])][:limit]
+
     def id_at(self, slot: Slot) -> EventId | None:
         return self._open().slots.get(slot)
 

@@ -88,6 +88,9 @@ class Store(History, Protocol):
     def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
         """Events in the order in which they became Read, numbered from 1 without gaps."""
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        """Ids whose first 16 bytes are not below `first` and not above `last`, in order."""
+
     def children(self, identity: EventId) -> list[EventId]:
         """Events stored after it that name it as prev or parent, in the order of their slots."""
 

@@ -28,8 +28,9 @@ class Listener:
         name: str,
         listen: Endpoint = LOOPBACK,
         make: Callable[[KeyPair, Endpoint, Hear], Transport] = ZmqTransport,
+        key: KeyPair | None = None,
     ) -> None:
-        self.key = key_of(name)
+        self.key = key or key_of(name)
         self.heard: list[Happening] = []
         self.fails_at: bytes | None = None
         self._changed = asyncio.Event()

@@ -106,6 +106,9 @@ class Sequences:
             for name, s in sorted(self._sequences.items())
         ]
 
+    def names(self) -> list[str]:
+        return sorted(self._sequences)
+
     def known(self, name: str) -> Sequence | None:
         """None: never used."""
         return self._sequences.get(name)

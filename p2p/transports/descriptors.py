@@ -6,6 +6,7 @@ whatever is done here goes through a copy that was seen to be the same one. libz
 
 import os
 import socket
+import stat
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -56,9 +57,14 @@ class Descriptor:
 
 @contextmanager
 def _copy_of(number: int) -> Iterator[socket.socket | None]:
+    """None where that number is no socket now. A file is not even copied: to close any descriptor
+    of one lets go all locks that this process has on it, and LMDB rests on such a lock."""
     try:
-        copied = os.dup(number)
+        is_socket = stat.S_ISSOCK(os.fstat(number).st_mode)
+        copied = os.dup(number) if is_socket else None
     except OSError:
+        copied = None
+    if copied is None:
         yield None
         return
     try:

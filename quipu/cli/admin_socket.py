@@ -65,7 +65,7 @@ class AdminSocket:
         if answer.status >= http.client.BAD_REQUEST:
             with explained():
                 raise error_of(problem_of(answer.status, content), 0)
-        found: dict[str, Any] = json.loads(content)
+        found: dict[str, Any] = json.loads(content or b"{}")  # 204 has none
         return found
 
     def finish(self, begun: dict[str, Any]) -> dict[str, Any]:

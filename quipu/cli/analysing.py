@@ -1,15 +1,19 @@
 """`quipu analyse`, and `quipu dumps explain|diff`, which need no Spark."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quipu.cli.remote import fail
 from quipu.node.exits import Exit
+
+if TYPE_CHECKING:
+    from quipu.cli.admin_socket import AdminSocket
 
 Dumps = Annotated[list[Path], typer.Argument(metavar="DUMP…", help="What `quipu export` wrote.")]
 WAY_OUT = "Install what the analysis needs: pip install 'quipu[analytics]'"
@@ -33,18 +37,52 @@ def analyse(
     event: Annotated[
         str, typer.Option("--event", help="Also tell how this one spread: an id in hex.")
     ] = "",
+    publish: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--publish",
+            help="Data directory of a node that runs here: its page shows the report. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Compare dumps of a cluster: is every copy sound, and do they agree? Exit code 9: something is
     wrong, 10: something could not be read and the rest agrees."""
-    try:
-        from quipu.spark_analytics.__main__ import main
-    except ImportError as error:
-        fail(f"{error}\n  {WAY_OUT}", Exit.FAILURE)
+    nodes = [_node_in(folder) for folder in publish or ()]  # before the long work, not after it
+    main = _main()
     given = {"--master": master, "--engine": engine, "--jar": jar, "--memory": memory}
     given |= {"--event": event}
     options = [part for name, value in given.items() if value for part in (name, str(value))]
     options += ["--settle-s", str(settle), "--out", str(out)]
-    raise typer.Exit(main([*map(str, dumps), *options]))
+    code = main([*map(str, dumps), *options])
+    if code != Exit.FAILURE:  # else it ended before it had a report
+        _publish((out / "report.json").read_bytes(), nodes)
+    raise typer.Exit(code)
+
+
+def _main() -> Callable[[list[str]], int]:
+    try:
+        from quipu.spark_analytics.__main__ import main
+    except ImportError as error:
+        fail(f"{error}\n  {WAY_OUT}", Exit.FAILURE)
+    return main
+
+
+def _publish(report: bytes, nodes: list["AdminSocket"]) -> None:
+    for node in nodes:
+        node.ask("PUT", "/v1/reports/last", json.loads(report))
+
+
+def _node_in(folder: Path) -> "AdminSocket":
+    from quipu.cli.admin_socket import running_node
+    from quipu.cli.node_commands import explained, flags_of, load
+
+    with explained():
+        node = running_node(load(None, flags_of(None, data_dir=str(folder))).settings)
+    if node is None:
+        fail(
+            f"no node runs with the data directory {folder}: start it, or name another", Exit.USAGE
+        )
+    return node
 
 
 def explain(

@@ -288,6 +288,10 @@ class AsyncClient(AsyncOperator, AsyncOrder, AsyncClients):
     async def streams(self) -> Any:
         return await self._json("/v1/streams")
 
+    async def events(self, prefix: str) -> Any:
+        """Those whose id begins with these 4 to 64 hex digits; at most 20."""
+        return await self._json("/v1/events", {"prefix": prefix})
+
     async def event(self, event_id: str) -> Any:
         return await self._json(f"/v1/events/{event_id}")
 
@@ -336,12 +340,27 @@ class AsyncClient(AsyncOperator, AsyncOrder, AsyncClients):
         argument: str = "",
         *,
         timeout: float = QUERY_S,  # noqa: ASYNC109
+        everybody: bool = False,
     ) -> Any:
-        """Asks all members; the verdict, and what each has answered."""
-        asked = {"question": question, "argument": argument, "timeout": f"{timeout * 1000:.0f}ms"}
+        """Asks all members; the verdict, and what each has answered. It ends once the verdict is
+        clear; with `everybody` each live member is heard."""
+        asked = {
+            "question": question,
+            "argument": argument,
+            "timeout": f"{timeout * 1000:.0f}ms",
+            "everybody": everybody,
+        }
         body, headers = msgspec.json.encode(asked), {"Content-Type": JSON}
         answer = await self._transport.read("/v1/cluster/queries", {}, headers, body)
         return msgspec.json.decode(answer.body)
+
+    async def receipts(self) -> Any:
+        """Who has signed how far that it holds each cord, as the node that answers heard it."""
+        return await self._json("/v1/cluster/receipts")
+
+    async def figures(self) -> Any:
+        """What the node that answers counts and measures."""
+        return await self._json("/v1/figures")
 
     async def evidence(self) -> Any:
         return await self._json("/v1/evidence")

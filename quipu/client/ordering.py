@@ -21,6 +21,10 @@ class AsyncOrder(ABC):
         """What each member does, and the change of the configuration that is in flight."""
         return await self._json("/v1/journal/config")
 
+    async def sequences(self, *, after: str = "", limit: int = 100) -> Any:
+        """The sequences by name, as the node that answers has applied them."""
+        return await self._json("/v1/sequences", {"after": after, "limit": limit})
+
     async def sequence(self, name: str, *, consistency: str = "local") -> Any:
         """How far it is, and who holds its lock; "linear": as acknowledged anywhere before.
         Raises `NotFound` where nothing was ever published."""
@@ -83,6 +87,10 @@ class Order(ABC):
     def journal_config(self) -> Any:
         """What each member does, and the change of the configuration that is in flight."""
         return self._run(self._client.journal_config())
+
+    def sequences(self, *, after: str = "", limit: int = 100) -> Any:
+        """The sequences by name, as the node that answers has applied them."""
+        return self._run(self._client.sequences(after=after, limit=limit))
 
     def sequence(self, name: str, *, consistency: str = "local") -> Any:
         """How far it is, and who holds its lock; "linear": as acknowledged anywhere before.

@@ -237,6 +237,10 @@ class Client(Operator, Order, Clients):
     def streams(self) -> Any:
         return self._run(self._client.streams())
 
+    def events(self, prefix: str) -> Any:
+        """Those whose id begins with these 4 to 64 hex digits; at most 20."""
+        return self._run(self._client.events(prefix))
+
     def event(self, event_id: str) -> Any:
         return self._run(self._client.event(event_id))
 
@@ -276,8 +280,25 @@ class Client(Operator, Order, Clients):
     def members(self) -> Any:
         return self._run(self._client.members())
 
-    def query(self, question: str, argument: str = "", *, timeout: float = QUERY_S) -> Any:
-        return self._run(self._client.query(question, argument, timeout=timeout))
+    def query(
+        self,
+        question: str,
+        argument: str = "",
+        *,
+        timeout: float = QUERY_S,
+        everybody: bool = False,
+    ) -> Any:
+        """Asks all members; with `everybody` it does not end with the verdict."""
+        wanted = self._client.query(question, argument, timeout=timeout, everybody=everybody)
+        return self._run(wanted)
+
+    def receipts(self) -> Any:
+        """Who has signed how far that it holds each cord, as the node that answers heard it."""
+        return self._run(self._client.receipts())
+
+    def figures(self) -> Any:
+        """What the node that answers counts and measures."""
+        return self._run(self._client.figures())
 
     def evidence(self) -> Any:
         return self._run(self._client.evidence())

@@ -53,6 +53,7 @@ from quipu.node.service import (
     News,
     Obstacle,
     ReadBy,
+    ReceiptRow,
     Stored,
     Subscription,
 )
@@ -344,6 +345,9 @@ class OneNode:
     def find_event(self, prefix: bytes) -> EventMeta | None:
         return self.store.meta_by_prefix(prefix)
 
+    def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
+        return self.store.ids_between(first, last, limit)
+
     def children(self, event_id: EventId) -> list[EventId]:
         return self.store.children(event_id)
 
@@ -403,6 +407,24 @@ class OneNode:
             )
             for record in self.store.saved().branches
         ]
+
+    def receipts(self, limit: int) -> list[ReceiptRow]:
+        records = sorted(self.store.saved().branches, key=lambda record: -record.key.journal)
+        return [
+            ReceiptRow(
+                record.key.author_no,
+                record.key.journal,
+                record.key.number,
+                record.held_seq,
+                Seq(record.read_seq),
+                tuple((number, seq) for number, (seq, _) in sorted(record.receipts.items())),
+            )
+            for record in records[:limit]
+        ]
+
+    def finality_ms(self, limit: int) -> list[int]:
+        took = [self._read[identity] - self._seen[identity] for identity in reversed(self._read)]
+        return took[:limit]
 
     def explain(self, event_id: EventId) -> Explanation | None:
         status = self.status(event_id)

@@ -63,6 +63,9 @@ class OneOrder:
     def sequence(self, name: str) -> SequenceState | None:
         return self.sequences.get(name)
 
+    def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
+        return [self.sequences[name] for name in sorted(self.sequences) if name > after][:limit]
+
     async def linear(self) -> None:
         self._fail()
 

@@ -78,6 +78,21 @@ async def test_twenty_thousand_entries_are_each_there_once_in_their_order() -> N
         assert api.running.face.counters.ingest_acknowledged == count
 
 
+async def test_a_producer_that_goes_within_its_upgrade_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(line: ingest_feed.Line, request: object) -> None:
+        raise ConnectionResetError("cannot write to closing transport")
+
+    monkeypatch.setattr(ingest_feed.Line, "prepare", gone)
+    async with talking() as api:
+        with pytest.raises(aiohttp.ClientError):
+            async with producing(api):
+                pass
+        await until(lambda: api.running.face.counters.ingests == 0)
+    assert "Error handling request" not in caplog.text
+
+
 WRONG_ITEMS: dict[str, tuple[list[Any], str, str]] = {
     "stream": ([b"x", "NO"], "invalid-field", "/stream"),
     "stream empty": ([b"x", ""], "invalid-field", "/stream"),

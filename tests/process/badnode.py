@@ -1,5 +1,7 @@
 """A node without manners: our own codecs and transport, and whatever keys it was given."""
 
+import asyncio
+import json
 import re
 import time
 import urllib.request
@@ -9,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from quipu.devnet import Devnet
+from quipu.devnet.processes import until
+from quipu.ledger.messages import Message, encode_message
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import NodeId, NodeNo, hlc_at
 from quipu.node.invitation import read_invitation
@@ -16,7 +20,16 @@ from quipu.p2p.addresses import sign_endpoint
 from quipu.p2p.bodies import Body
 from quipu.p2p.decen import Alive, Command, Hello, encode_command
 from quipu.p2p.frame import encode_head
-from quipu.p2p.gossip import Gossip, Origin, compose_body, encode_gossip, gossip_id, join_content
+from quipu.p2p.gossip import (
+    Gossip,
+    Kind,
+    Origin,
+    compose,
+    compose_body,
+    encode_gossip,
+    gossip_id,
+    join_content,
+)
 from quipu.p2p.gossip import signed as signed_gossip
 from quipu.p2p.hello import Card, Pools, build_hello
 from quipu.p2p.inputs import LinkClosed, LinkOpened
@@ -29,17 +42,27 @@ NO_POOLS = Pools((), 0)
 NOTHING = join_content([])
 OUTSIDER = NodeNo(0)
 PAGE_BYTES = 4_096
+BEAT_S = 1.0
+UP_S = 20.0
+MEMBERS = "/v1/cluster/members"
 _REFUSED = re.compile(r'quipu_refused_total\{reason="([^"]+)"\} (\S+)')
 
 
 class BadNode:
-    """Within a running loop. `secret`: what it takes for the cluster's."""
+    """Within a running loop. `secret`: what it takes for the cluster's; `stolen`: the key of a
+    member, which does not run meanwhile."""
 
-    def __init__(self, net: Devnet, name: str = "liar", secret: bytes | None = None) -> None:
+    def __init__(
+        self,
+        net: Devnet,
+        name: str = "liar",
+        secret: bytes | None = None,
+        stolen: KeyPair | None = None,
+    ) -> None:
         invitation = read_invitation(net.invitation)
         self.net = net
         self.cluster_id = invitation.cluster_id
-        self.listener = Listener(name)
+        self.listener = Listener(name, key=stolen)
         self.key = self.listener.key
         self.start = Start(int(time.time() * MS_PER_S) << START_SHIFT)
         endpoint = self.listener.transport.bound
@@ -48,6 +71,7 @@ class BadNode:
         self.card = Card(self.key.node_id, name, self.start, "0", signed, secrets)
         self._sequences: dict[NodeId, int] = {}
         self._said = 0
+        self._beating: asyncio.Task[None] | None = None
 
     # --- links ----------------------------------------------------------------------------------
     async def dial(self, number: int) -> NodeId:
@@ -69,6 +93,47 @@ class BadNode:
         self.command(peer, change(hello))
         return peer
 
+    async def up(self, *numbers: int) -> None:
+        """Taken for a peer by these, so that their cores hear it; until it stops it is alive."""
+        for number in numbers:
+            await self.greet(number)
+        self._beating = asyncio.create_task(self._beat())
+        for number in numbers:
+            await asyncio.to_thread(self._await_up, number)
+
+    def _await_up(self, number: int) -> None:
+        def is_up() -> bool:
+            with urllib.request.urlopen(f"{self.net.node(number).api}{MEMBERS}", timeout=5) as said:
+                rows = json.load(said)["items"]
+            me = [row for row in rows if row["node_id"] == self.key.node_id.hex()]
+            return bool(me) and me[0]["linked_in"] and me[0]["linked_out"]
+
+        assert until(is_up, UP_S), f"node {number} does not take it for a peer"
+
+    async def _beat(self) -> None:
+        while True:
+            for peer in list(self._sequences):
+                self.alive(peer, NOTHING)
+            await asyncio.sleep(BEAT_S)
+
+    def ledger(self, number: int, message: Message | bytes) -> None:
+        self._speak(number, Kind.LEDGER, message)
+
+    def log(self, number: int, message: bytes) -> None:
+        self._speak(number, Kind.LOG, message)
+
+    def _speak(self, number: int, kind: Kind, message: Message | bytes) -> None:
+        """As its core would."""
+        peer, _ = where(self.net, number)
+        data = message if isinstance(message, bytes) else encode_message(message)
+        self._said += 1
+        origin = Origin(
+            self.key.node_id,
+            gossip_id(self.start, self._said),
+            hlc_at(int(time.time() * MS_PER_S)),
+        )
+        self.alive(peer, content_of(compose(origin, kind, data, None, 0)))
+
     def command(self, peer: NodeId, command: Command, content: bytes = NOTHING) -> None:
         self.raw(peer, encode_head(OUTSIDER, encode_command(command)), content)
 
@@ -79,6 +144,8 @@ class BadNode:
         self.listener.transport.send(peer, head, content)
 
     async def stop(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
         await self.listener.stop()
 
     # --- words ----------------------------------------------------------------------------------
@@ -92,6 +159,13 @@ class BadNode:
         )
         message = compose_body(origin, body, None, 4)
         return signed_gossip(message, self.cluster_id, key or self.key)
+
+    def next_sequence(self, peer: NodeId) -> int:
+        return self._sequence(peer)
+
+    def rewind(self, peer: NodeId) -> None:
+        """Its frames are numbered as if the link had just begun."""
+        self._sequences[peer] = 0
 
     def _sequence(self, peer: NodeId) -> int:
         number = self._sequences[peer]

@@ -11,6 +11,7 @@ test_hostile.py.
 import asyncio
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -46,6 +47,7 @@ class _Way:
     """From one node to another, over all connections of the two."""
 
     random: random.Random
+    touched: Counter[str]
     weather: Weather = FAIR
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
     recorded: bytearray = field(default_factory=bytearray)  # of the side that dialled
@@ -64,6 +66,11 @@ class _Way:
         late_s = weather.delay_s + weather.jitter_s * self.random.random()
         if self.random.random() < weather.loss:
             late_s += RETRANSMIT_S
+            self.touched["loss"] += 1
+        if weather.delay_s:
+            self.touched["delay"] += 1
+        if weather.bytes_per_s:
+            self.touched["narrow"] += 1
         due_s = max(before_s, now_s + late_s)
         return due_s + size / weather.bytes_per_s if weather.bytes_per_s else due_s
 
@@ -83,6 +90,7 @@ class Chaos:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chaos", daemon=True)
         self.connections = 0  # that were dialled so far
+        self.touched: Counter[str] = Counter()  # pieces that a kind of weather has held up
 
     def open(self, ports: Mapping[int, int]) -> None:
         """Listens for each node at its port."""
@@ -135,6 +143,7 @@ class Chaos:
 
         def abort() -> None:
             for writer in self._writers:
+                self.touched["reset"] += 1
                 writer.transport.abort()
 
         self._call(abort)
@@ -155,7 +164,9 @@ class Chaos:
     def _way(self, sender: int, receiver: int) -> _Way:
         way = self._ways.get((sender, receiver))
         if way is None:
-            way = self._ways[sender, receiver] = _Way(random.Random(self._random.random()))
+            way = self._ways[sender, receiver] = _Way(
+                random.Random(self._random.random()), self.touched
+            )
             way.set(FAIR)
         return way
 
@@ -213,6 +224,7 @@ class Chaos:
         """What was said once both ways are open; nothing where the dialler gave up before."""
         held = await reader.read(CHUNK_BYTES)
         while held and not (forth.is_open.is_set() and back.is_open.is_set()):
+            forth.touched["cut"] += 1
             opened = asyncio.ensure_future(_both(forth, back))
             more = asyncio.ensure_future(reader.read(CHUNK_BYTES))
             await asyncio.wait((opened, more), return_when=asyncio.FIRST_COMPLETED)
@@ -264,7 +276,9 @@ class Chaos:
             left_s = due_s - self._loop.time()
             if left_s > 0:
                 await asyncio.sleep(left_s)
-            await way.is_open.wait()
+            if not way.is_open.is_set():
+                way.touched["cut"] += 1
+                await way.is_open.wait()
             if not chunk:
                 return
             writer.write(chunk)

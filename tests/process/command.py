@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 QUIPU = (sys.executable, "-m", "quipu.cli")
 WAIT_S = 60.0
+LONG_S = 600.0
 ANY_PORTS = tuple(
     part for face in ("api", "p2p", "ops") for part in (f"--{face}-listen", "127.0.0.1:0")
 )
@@ -22,12 +24,23 @@ def environment(**more: str) -> dict[str, str]:
 
 def quipu(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """To its end."""
+    return ended(arguments, WAIT_S, **more)
+
+
+def quipu_at_length(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same for work on a whole store, on a machine that does much else."""
+    return ended(arguments, LONG_S)
+
+
+def ended(
+    arguments: Sequence[str], timeout_s: float, **more: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*QUIPU, *arguments],
         capture_output=True,
         text=True,
         env=environment(**more),
-        timeout=WAIT_S,
+        timeout=timeout_s,
         check=False,
     )
 

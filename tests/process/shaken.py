@@ -4,7 +4,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from quipu.client import Client
 from quipu.devnet import Devnet
 from quipu.devnet.founding import PORTS_PER_NODE, found
-from quipu.devnet.plan import write_plan
+from quipu.devnet.plan import Plan, write_plan
 from quipu.devnet.ports import HeldPorts
 from quipu.devnet.processes import ProcessState, until
 from tests.process.chaos import Chaos
@@ -172,7 +172,11 @@ class Shaken:
 
 @contextmanager
 def shaken(
-    folder: Path, members: int = 3, seed: int = 1, settings: Sequence[str] = ()
+    folder: Path,
+    members: int = 3,
+    seed: int = 1,
+    settings: Sequence[str] = (),
+    make: Callable[[Path, Plan], Devnet] = Devnet,
 ) -> Iterator[Shaken]:
     """Started and linked; no process of it is left, whatever happens."""
     with HeldPorts(members * (PORTS_PER_NODE + 1)) as ports:
@@ -181,7 +185,7 @@ def shaken(
             node.listen_port = port
         plan.settings = list(settings)
         write_plan(folder, plan)
-        net = Devnet(folder.absolute(), plan)
+        net = make(folder.absolute(), plan)
         numbered = dict(enumerate(plan.nodes, start=1))
         targets = {number: node.listen_port or 0 for number, node in numbered.items()}
 

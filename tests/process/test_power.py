@@ -7,11 +7,8 @@ It also notes every call that syncs, with its times.
 
 import http.client
 import json
-import random
 import re
-import shutil
 import struct
-import subprocess
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -23,12 +20,11 @@ import pytest
 
 from tests.process.apps import Apps, missing
 from tests.process.command import WAIT_S, RunningCommand
+from tests.process.disk import COMPILER, build_one, lose_power
 
-HEAD = struct.Struct("=QQ")
 CALL = struct.Struct("=QQQ")
 APPS = 4
 ENTRIES = 40
-COMPILER = shutil.which("cc")
 
 pytestmark = pytest.mark.skipif(
     COMPILER is None, reason="a C compiler makes the failing disk: apt-get install -y gcc"
@@ -47,28 +43,7 @@ class Commit(NamedTuple):
 
 @pytest.fixture(scope="module")
 def failing_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    assert COMPILER is not None
-    library = tmp_path_factory.mktemp("power") / "power.so"
-    source = Path(__file__).with_name("power.c")
-    command = [COMPILER, "-shared", "-fPIC", "-O1", "-o", str(library), str(source)]
-    subprocess.run([*command, "-ldl"], check=True)
-    return library
-
-
-def lose_power(data: Path, undo: Path, chance: float, seed: int) -> int:
-    """Puts back what unsynced writes replaced, newest first, each with that chance."""
-    dice, records, noted = random.Random(seed), [], undo.read_bytes()
-    while len(noted) >= HEAD.size:
-        offset, length = HEAD.unpack_from(noted)
-        records.append((offset, noted[HEAD.size : HEAD.size + length]))
-        noted = noted[HEAD.size + length :]
-    with data.open("r+b") as file:
-        for offset, old in reversed(records):
-            if dice.random() < chance:
-                file.seek(offset)
-                file.write(old)
-    undo.unlink()
-    return len(records)
+    return build_one(tmp_path_factory.mktemp("power"), "power")
 
 
 def live_and_lose_power(folder: Path, library: Path, site: str, **more: str) -> list[str]:

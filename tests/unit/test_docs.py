@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from quipu.node import failpoints
-from tests import dumps_page, settings_page, tree
+from tests import dumps_page, settings_page, torture_page, tree
 
 DOCUMENTS = tuple(n for n in tree.text_files() if n.endswith(".md"))
 RECORDS = tuple(n for n in DOCUMENTS if re.fullmatch(r"docs/adr/\d{4}-.*\.md", n))
@@ -98,6 +98,10 @@ def test_the_page_of_settings_is_what_the_code_says() -> None:
 @pytest.mark.parametrize("name", dumps_page.PARTS)
 def test_tables_and_checks_are_what_the_code_says(name: str) -> None:
     assert tree.read(name) == dumps_page.page(name), "make figures writes it anew"
+
+
+def test_harms_and_misdeeds_are_what_the_code_says() -> None:
+    assert tree.read(torture_page.PAGE) == torture_page.page(), "make figures writes it anew"
 
 
 def test_every_failpoint_is_described() -> None:

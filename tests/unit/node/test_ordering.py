@@ -1,12 +1,16 @@
 """A lone node orders all that it holds: in the order of the DAG, over restarts and failures."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from quipu.ledger.log.effects import LogEffects
+from quipu.ledger.log.inputs import LogInput, ModelGrew
+from quipu.ledger.log.machine import LogMachine
 from quipu.ledger.log.roles import Role
 from quipu.ledger.order.extension import references_of
-from quipu.ledger.words import EventId
+from quipu.ledger.words import EventId, Now
 from quipu.node import limits
 from quipu.node.order_service import JournalGone, OrderedEntry
 from quipu.node.program import Node
@@ -148,6 +152,32 @@ def test_references_come_in_the_order_of_the_dag_though_few_fit_an_entry(
             entries = journal_of(node)
             assert events_in(entries) == ids  # of one author, one after the other
             assert max(len(entry.items) for entry in entries) == 2
+
+    running(test)
+
+
+def test_what_is_parked_is_judged_again_when_its_ancestors_are_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry rests on what is ordered as much as on what is Read. Its voter was asked while the
+    ones before it were chosen and not applied; where the Model grew no more it waited for ever."""
+    judged: list[int] = []  # how far the journal was when a voter was to look again
+    step = LogMachine.step
+
+    async def test() -> None:
+        async with small_node(tmp_path) as node:
+            ordering = node.ledger.machine.ordering
+
+            def noted(machine: LogMachine, inputs: Sequence[LogInput], now: Now) -> LogEffects:
+                if any(isinstance(one, ModelGrew) for one in inputs):
+                    judged.append(ordering.journal.applied)
+                return step(machine, inputs, now)
+
+            monkeypatch.setattr(LogMachine, "step", noted)
+            monkeypatch.setattr(LogMachine, "waits_for_model", True)
+            await ordered(node, "a")
+            applied = node.ledger.order.status().applied
+            await wait_until_async(lambda: applied in judged, "it is judged again")
 
     running(test)
 

@@ -1,0 +1,205 @@
+"""Mutation testing of the modules that decide what counts: quorum, receipts, cut.
+
+Each mutant is one small change of the source: a comparison turned, a number moved by one, a
+condition denied, a statement left out. It is killed when a test fails; the figure is the part that
+is. `make mutants` prints who lives. A mutant runs in a process of its own, with the changed module
+put in the place of the real one before any test is imported.
+"""
+
+import argparse
+import ast
+import copy
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests import tree
+
+VARIABLE = "QUIPU_MUTANT"  # "quipu.ledger.quorum:17"
+KILLED_MIN = 0.9
+LIMIT_S = 300.0
+
+# Which tests judge a module: those that are about it, quickest first.
+JUDGES: dict[str, tuple[str, ...]] = {
+    "quipu.ledger.quorum": (
+        "tests/unit/ledger/test_quorum.py",
+        "tests/property/test_quorum.py",
+    ),
+    "quipu.ledger.receipts": (
+        "tests/unit/ledger/test_receipts.py",
+        "tests/unit/ledger/test_intake.py",
+        "tests/unit/ledger/test_core_epochs.py",
+    ),
+    "quipu.ledger.order.cut": (
+        "tests/unit/ledger/order/test_cut.py",
+        "tests/unit/ledger/order/test_roster.py",
+        "tests/simulation/test_epochs.py",
+    ),
+}
+
+_TURNED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+}
+_EXCHANGED: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+}
+
+
+class Mutant(NamedTuple):
+    number: int
+    line: int
+    what: str
+    module: ast.Module
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """In the order of the source; the same each time."""
+    original = ast.parse(source)
+    count = sum(1 for _ in ast.walk(original))
+    number = 0
+    for place in range(count):
+        for what, module, line in _changed(original, place):
+            ast.fix_missing_locations(module)
+            yield Mutant(number, line, what, module)
+            number += 1
+
+
+def _changed(original: ast.Module, place: int) -> Iterator[tuple[str, ast.Module, int]]:
+    for way in range(2):
+        module = copy.deepcopy(original)
+        node = list(ast.walk(module))[place]
+        what = _change(node, way)
+        if what:
+            yield what, module, getattr(node, "lineno", 0)
+
+
+def _change(node: ast.AST, way: int) -> str:
+    """Changes it in place; empty where there is no such way."""
+    match node:
+        case ast.Compare(ops=[op]) if way < len(_TURNED.get(type(op), ())):
+            node.ops = [_TURNED[type(op)][way]()]
+            return f"{type(op).__name__} is {type(node.ops[0]).__name__}"
+        case ast.BinOp(op=op) if type(op) in _EXCHANGED and way == 0:
+            node.op = _EXCHANGED[type(op)]()
+            return f"{type(op).__name__} is {type(node.op).__name__}"
+        case ast.BoolOp(op=op) if way == 0:
+            node.op = ast.Or() if isinstance(op, ast.And) else ast.And()
+            return f"{type(op).__name__} is {type(node.op).__name__}"
+        case ast.UnaryOp(op=ast.Not()) if way == 0:
+            node.op = ast.UAdd()
+            node.operand = ast.Call(ast.Name("bool", ast.Load()), [node.operand], [])
+            return "not is left out"
+        case ast.Constant(value=bool(value)) if way == 0:
+            node.value = not value
+            return f"{value} is {not value}"
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            node.value = value + (1, -1)[way]
+            return f"{value} is {node.value}"
+        case ast.If() if way == 0:
+            node.test = ast.UnaryOp(ast.Not(), node.test)
+            return "if is denied"
+        case ast.FunctionDef(body=body) if way == 0 and len(body) > 1:
+            return _without(body)
+    return ""
+
+
+def _without(body: list[ast.stmt]) -> str:
+    """The last statement that is done for its effect."""
+    for place in range(len(body) - 1, -1, -1):
+        statement = body[place]
+        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if isinstance(statement, ast.Expr | ast.AugAssign) and not is_text:
+            body[place] = ast.copy_location(ast.Pass(), statement)
+            return f"line {statement.lineno} is left out"
+    return ""
+
+
+# --- in the process of a mutant -------------------------------------------------------------------
+def put_in_place(named: str) -> None:
+    """Before anything imports the module: its mutant takes its place."""
+    name, _, number = named.partition(":")
+    if int(number) < 0:
+        return
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    mutant = next(m for m in mutants(Path(spec.origin).read_text()) if m.number == int(number))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    package, _, last = name.rpartition(".")
+    setattr(importlib.import_module(package), last, module)
+    exec(compile(mutant.module, spec.origin, "exec"), module.__dict__)
+
+
+# --- all of them ----------------------------------------------------------------------------------
+def is_killed(name: str, number: int, tests: tuple[str, ...]) -> bool:
+    environment = {**os.environ, VARIABLE: f"{name}:{number}", "HYPOTHESIS_PROFILE": "mutants"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
+    try:
+        done = subprocess.run(
+            [*command, *tests],
+            cwd=tree.ROOT,
+            env=environment,
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return True  # it does not end: that is noticed
+    return done.returncode != 0
+
+
+def judged(name: str) -> tuple[int, list[Mutant]]:
+    """How many there are, and who lives."""
+    path = tree.ROOT / (name.removeprefix("quipu.").replace(".", "/") + ".py")
+    tests = tuple(test for test in JUDGES[name] if (tree.ROOT / test).exists())
+    assert not is_killed(name, -1, tests), "the tests pass without a mutant"
+    alive, count = [], 0
+    for mutant in mutants(path.read_text()):
+        count += 1
+        if not is_killed(name, mutant.number, tests):
+            alive.append(mutant)
+            print(f"    lives: {path.name}:{mutant.line} {mutant.what}", flush=True)
+    return count, alive
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.mutants", description=__doc__)
+    parser.add_argument("--modules", nargs="+", choices=JUDGES, default=tuple(JUDGES))
+    parser.add_argument("--note", action="store_true", help="append to docs/figures.csv")
+    chosen = parser.parse_args()
+    failed = 0
+    for name in chosen.modules:
+        begun_s = time.monotonic()
+        count, alive = judged(name)
+        part = (count - len(alive)) / count
+        took_s = time.monotonic() - begun_s
+        print(f"{name}: {count - len(alive)} of {count} killed, {part:.1%}, {took_s:.0f} s")
+        failed += part < KILLED_MIN
+        if chosen.note:
+            from bench.figures import note_figure
+
+            note_figure("mutants", f"{name}: part killed of {count}", part)
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
