@@ -10,7 +10,13 @@ from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
-from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
+from quipu.node.order_service import (
+    JournalGone,
+    NoQuorum,
+    OrderUnknown,
+    SequenceRefused,
+    StateDiffers,
+)
 from quipu.node.service import (
     Backlogged,
     Draining,
@@ -32,6 +38,7 @@ FAULTS = (
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
+    StateDiffers,
     ConfigRefused,
     NotConfigNode,
     UnknownNode,
@@ -99,6 +106,8 @@ def _of_change(error: BaseException) -> Problem | None:
             return Problem(Code.NOT_CONFIG_NODE, str(error))
         case UnknownNode():
             return Problem(Code.UNKNOWN_NODE, f"there is no member {error}")
+        case StateDiffers():
+            return Problem(Code.STATE_DIFFERS, str(error))
         case NotIngestNode():
             return Problem(Code.NOT_INGEST_NODE, str(error))
     return None

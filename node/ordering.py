@@ -20,13 +20,17 @@ from quipu.ledger.log.effects import (
     ItemsNotOrdered,
     ItemsOrdered,
     LogEffects,
+    LogInputRefused,
+    LogSpoken,
     MasterChanged,
+    SendLogMessage,
 )
 from quipu.ledger.log.inputs import (
     DiskSetBack,
     ItemsProposed,
     LogCompacted,
     LogInput,
+    LogMessageReceived,
     ModelGrew,
     RosterChanged,
 )
@@ -34,9 +38,11 @@ from quipu.ledger.log.machine import LogMachine
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.state import LogSettings, SavedLog
 from quipu.ledger.log.words import Index, Life, LogTicket
+from quipu.ledger.order.discovering import Discovering, is_discovery
 from quipu.ledger.order.extension import JournalGate, references_of
 from quipu.ledger.order.items import EventReference, encode_item
 from quipu.ledger.order.journal import Applied, Journal, decode_record
+from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import KeyPair, Verifier
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
 from quipu.node import limits
@@ -132,6 +138,7 @@ class Ordering:
     gate: JournalGate
     own_no: NodeNo
     configuring: Configuring = field(init=False)
+    discovering: Discovering = field(init=False)
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
@@ -148,6 +155,7 @@ class Ordering:
 
     def __post_init__(self) -> None:
         self.configuring = Configuring(self.is_behind)
+        self.discovering = Discovering(self.settings.key.node_id, self.machine.state)
 
     @classmethod
     def of(cls, settings: OrderingSettings, store: Store, view: View, now: Now) -> "Ordering":
@@ -183,7 +191,7 @@ class Ordering:
         self.journal.take_base(Index(base), state.base_state)
         for held in state.log.above(base)[: state.chosen - base]:
             self.journal.choose(held.entry)
-        found = list(self.journal.advance())
+        found = self._advanced(None)
         self._behind = {key: None for key in view.branches if self._first_of(key) is not None}
         self.roster_changed()
         self._applied(found)
@@ -193,6 +201,8 @@ class Ordering:
         keys = tuple(sorted(epochs.node_ids.items()))
         listeners = tuple(sorted({*epochs.newest.members, *voters}))
         self._inputs.append(RosterChanged(epochs.newest.number, keys, listeners))
+        if self.own_no != NOT_A_MEMBER:
+            self.discovering.meet(epochs.newest.members)
 
     # --- before a turn --------------------------------------------------------------------------
     def next_deadline(self, now: Now) -> int | None:
@@ -200,7 +210,7 @@ class Ordering:
         if self._inputs:
             return now.monotonic_ms
         look = self.configuring.next_deadline(self.machine, self.journal.config, now)
-        times = (due, self._due_ms(now), look)
+        times = (due, self._due_ms(now), look, self.discovering.next_deadline(now.monotonic_ms))
         return min((time for time in times if time is not None), default=None)
 
     def _due_ms(self, now: Now) -> int | None:
@@ -229,14 +239,32 @@ class Ordering:
         inputs = [*self._inputs, *inputs]
         self._inputs.clear()
         self.model.expect(coming)
+        said = self._discover(inputs, now)
         self._look(coming, inputs, now)
         self._propose(inputs, now)
         config = self.journal.config
         inputs += self.configuring.step(self.machine, config, self.next_ticket, now)
         due_ms = self.machine.next_deadline()
         if not inputs and (due_ms is None or due_ms > now.monotonic_ms):
-            return LogEffects()
-        return self.machine.step(inputs, now)
+            return LogEffects(spoken=said)
+        effects = self.machine.step(inputs, now)
+        effects.spoken += said
+        return effects
+
+    def _discover(self, inputs: list[LogInput], now: Now) -> list[LogSpoken]:
+        """The messages of seed 000, taken out of the inputs, and what is said to them."""
+        said = self.discovering.tick(now.monotonic_ms)
+        refused: list[LogSpoken] = []
+        for item in [one for one in inputs if _is_discovery(one)]:
+            inputs.remove(item)
+            assert isinstance(item, LogMessageReceived)
+            try:
+                if item.peer not in self.machine.state.keys:
+                    refuse(Reason.NOT_A_MEMBER)
+                said += self.discovering.hear(item.peer, item.data)
+            except Refused as refusal:
+                refused.append(LogInputRefused(item.peer, refusal.reason, refusal.detail))
+        return [*(SendLogMessage(peer, data) for peer, data in said), *refused]
 
     def next_ticket(self) -> LogTicket:
         self._last_ticket += 1
@@ -327,13 +355,23 @@ class Ordering:
                 self.core_recovers = effect.recovering
         for notice in effects.spoken:
             self._hear(notice)
-        found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
+        found = self._advanced(limits.APPLIED_PER_TURN_MAX)
         if found:
             self._applied(found)
         # There may be more, in a turn of its own; and what is parked may rest on what is applied.
         is_full = len(found) == limits.APPLIED_PER_TURN_MAX
         if is_full or (found and self.machine.waits_for_model):
             self._inputs.append(ModelGrew())
+        return found
+
+    def _advanced(self, count_max: int | None) -> list[Applied]:
+        """What is applied now; at marks nodes compare what it has led to."""
+        found: list[Applied] = []
+        for one in islice(self.journal.advance(), count_max):
+            found.append(one)
+            if one.entry.index % limits.ORDER_MARK_ENTRIES == 0:
+                self.discovering.has_applied(one.entry.index, self.journal.sequences.digest())
+        self.discovering.has_applied(self.journal.applied, None)
         return found
 
     def _hear(self, notice: object) -> None:
@@ -398,6 +436,10 @@ class Ordering:
         state = self.journal.record()
         if len(state) <= ledger_limits.LOG_STATE_BYTES_MAX:
             self._mark, self._bytes_since = (applied, state), 0
+
+
+def _is_discovery(item: LogInput) -> bool:
+    return isinstance(item, LogMessageReceived) and is_discovery(item.data)
 
 
 def _reference(meta: EventMeta) -> bytes:

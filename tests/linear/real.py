@@ -3,7 +3,7 @@
     python -m tests.linear.real --runs 20
 
 A run is a devnet of three. At each node one app publishes numbers of one sequence and reads it as
-acknowledged anywhere, while masters are killed with -9, nodes are frozen, and the cluster is parted.
+acknowledged anywhere, while masters are killed with -9, nodes frozen, and the cluster is parted.
 """
 
 from __future__ import annotations
