@@ -16,8 +16,11 @@ from quipu.api.models import (
     ExportRequest,
     KeyBody,
     KeyList,
+    LogLevelBody,
+    LogLevelRequest,
     OperationBody,
     OperationList,
+    Reloaded,
 )
 from quipu.api.problems import Problem, at, problem
 from quipu.api.times import time_text
@@ -28,8 +31,9 @@ from quipu.node.operations import Operation, OperationRuns
 from quipu.storage.backup import BackupFailed
 
 FOR_NOW = {"Cache-Control": "no-store"}
-Asked = TypeVar("Asked", BackupRequest, ExportRequest)
+Asked = TypeVar("Asked", BackupRequest, ExportRequest, LogLevelRequest)
 _backups = msgspec.json.Decoder(BackupRequest)
+_levels = msgspec.json.Decoder(LogLevelRequest)
 _exports = msgspec.json.Decoder(ExportRequest)
 _reports = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -48,6 +52,18 @@ def _administration(call: Call) -> Administration:
 async def drain(call: Call) -> Response:
     _administration(call).drain()
     return call.answer(Draining(draining=True, pid=os.getpid()), 202, FOR_NOW)
+
+
+async def reload(call: Call) -> Response:
+    return call.answer(Reloaded(_administration(call).reload()), headers=FOR_NOW)
+
+
+async def set_log_level(call: Call) -> Response:
+    threshold = _administration(call).threshold
+    asked = await _asked(call, _levels)
+    before = threshold.level
+    threshold.move(asked.level)
+    return call.answer(LogLevelBody(asked.level, before), headers=FOR_NOW)
 
 
 async def keys(call: Call) -> Response:

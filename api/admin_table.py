@@ -9,8 +9,11 @@ from quipu.api.models import (
     Draining,
     ExportRequest,
     KeyList,
+    LogLevelBody,
+    LogLevelRequest,
     OperationBody,
     OperationList,
+    Reloaded,
 )
 from quipu.api.tokens import ADMIN as ADMIN_SCOPE
 from quipu.api.tokens import CLUSTER_READ
@@ -35,6 +38,34 @@ ADMIN = (
         ADMIN_SCOPE,
         admin.drain,
         (Answer(202, "It takes nothing more, and ends within ten seconds.", Draining),),
+        is_local=True,
+        tag="admin",
+    ),
+    Endpoint(
+        "POST",
+        "/v1/admin/reload",
+        "reload",
+        "Read tokens, certificate and log level again, as SIGHUP does",
+        ADMIN_SCOPE,
+        admin.reload,
+        (
+            Answer(
+                200, "Done; `faults` says what could not be read and goes on as it was.", Reloaded
+            ),
+        ),
+        is_local=True,
+        tag="admin",
+    ),
+    Endpoint(
+        "PUT",
+        "/v1/admin/log-level",
+        "set_log_level",
+        "Write more to the log, or less, until the next start or reload",
+        ADMIN_SCOPE,
+        admin.set_log_level,
+        (Answer(200, "From the next line on.", LogLevelBody),),
+        BODY_CODES,
+        body=RequestBody(LogLevelRequest, {JSON: {"level": "debug"}}, (JSON,)),
         is_local=True,
         tag="admin",
     ),

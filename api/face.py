@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from quipu.api import limits
+from quipu.api import audit, limits
 from quipu.api.callers import caller_of, is_of_this_machine
 from quipu.api.calls import Call, Endpoint, Reply, Response
 from quipu.api.codes import Code
@@ -31,7 +31,7 @@ from quipu.api.routes import Routes
 from quipu.api.settings import Settings
 from quipu.api.shaping import Shapes
 from quipu.api.tallies import StreamTallies
-from quipu.api.tokens import ANYBODY, Principal, Tokens
+from quipu.api.tokens import ADMIN, ANYBODY, Principal, Tokens
 from quipu.ledger.words import EventId
 from quipu.node.administration import Administration
 from quipu.node.service import Draining, Ledger
@@ -81,7 +81,7 @@ class Face:
         started_s = time.perf_counter()
         self.under_way += 1
         identity = self.request_id(request)
-        operation = "unknown"
+        operation, endpoint, principal = "unknown", None, None
         try:
             endpoint, argument = routes.find(request.method, request.path)
             operation = endpoint.name
@@ -99,6 +99,9 @@ class Face:
         if not response.prepared:
             response.headers["X-Request-Id"] = identity
         self.counters.answered(operation, response.status, time.perf_counter() - started_s)
+        if endpoint is not None and endpoint.scope == ADMIN:
+            who = audit.who(request, principal, self.settings)
+            audit.noted(endpoint, request, who, response.status, identity)
         return response
 
     def ended(self) -> None:

@@ -28,6 +28,7 @@ from quipu.ledger.order.items import (
     Release,
     read_item,
 )
+from quipu.ledger.order.marks import ExecutorMark, SnapshotMade, SnapshotWanted, read_mark
 from quipu.ledger.words import NodeNo
 from quipu.node.order_service import OrderedEntry
 
@@ -123,4 +124,15 @@ def _client_item(entry: OrderedEntry, number: int) -> JournalItem:
             return JournalItem("remove-client", client=client)
         case ReadResults(client_id=client, upto=upto, have=have):
             return JournalItem("read-results", client=client, upto=str(upto), have=str(have))
+    return _executor_item(entry.items[number])
+
+
+def _executor_item(data: bytes) -> JournalItem:
+    match read_mark(data):
+        case ExecutorMark(node_no=node, at=at, digest=digest):
+            return JournalItem("executor", holder=node, number=str(at), digest=digest.hex())
+        case SnapshotWanted(node_no=node):
+            return JournalItem("snapshot-wanted", holder=node)
+        case SnapshotMade(node_no=node, at=at, tables=tables):
+            return JournalItem("snapshot", holder=node, number=str(at), digest=tables.hex())
     return JournalItem("unknown")

@@ -451,6 +451,23 @@ class KeyList(msgspec.Struct, frozen=True):
     items: list[KeyBody]
 
 
+class LogLevelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"]
+
+
+class LogLevelBody(msgspec.Struct, frozen=True):
+    """The least that is written to the log from now on, until the next start or reload."""
+
+    level: str
+    before: str
+
+
+class Reloaded(msgspec.Struct, frozen=True):
+    """Read again: tokens, certificate, log level. What could not be goes on as it was."""
+
+    faults: list[str]
+
+
 class Draining(msgspec.Struct, frozen=True):
     """The node finishes what it has taken, and ends."""
 

@@ -40,6 +40,9 @@ ItemKind = Literal[
     "add-client",
     "remove-client",
     "read-results",
+    "executor",
+    "snapshot-wanted",
+    "snapshot",
     "unknown",
 ]
 

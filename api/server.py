@@ -27,6 +27,7 @@ from quipu.api.routes import Routes
 from quipu.api.settings import PublicWithoutAuth, Settings
 from quipu.api.sockets import PrivateSite
 from quipu.api.table import ADMIN, API, OPS
+from quipu.api.tokens import TokensUnusable
 from quipu.node.administration import Administration
 from quipu.node.service import Ledger
 
@@ -45,6 +46,7 @@ class Running:
     url: str
     ops_url: str | None
     _listeners: "Listeners"
+    context: ssl.SSLContext | None = None
     watch: "asyncio.Task[None] | None" = None
     _stopped: bool = field(default=False)
 
@@ -54,6 +56,22 @@ class Running:
             for connection in runner.server.connections if runner.server is not None else ():
                 if connection.transport is not None:
                     connection.transport.abort()
+
+    def reload(self) -> list[str]:
+        """Tokens and certificate are read again now; says what could not be, and goes on with the
+        old."""
+        faults = []
+        try:
+            if self.face.tokens is not None:
+                self.face.tokens.reread()
+        except TokensUnusable as error:
+            faults.append(f"tokens: {error}")
+        try:
+            if self.context is not None:
+                _load(self.context, self.face.settings)
+        except (OSError, ssl.SSLError) as error:
+            faults.append(f"certificate: {error}")
+        return faults
 
     async def stop(self, drain_s: float = limits.DRAIN_S) -> None:
         """Takes nothing new, says goodbye to streams, finishes what is under way."""
@@ -144,7 +162,7 @@ async def serve(
     except BaseException:
         await listeners.close()
         raise
-    running = Running(face, url, ops_url, listeners)
+    running = Running(face, url, ops_url, listeners, context)
     if context is not None:
         running.watch = asyncio.create_task(_reload(context, settings))
     return running

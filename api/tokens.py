@@ -202,6 +202,12 @@ class Tokens:
         read_tokens(self.path)
         self.refresh()
 
+    def reread(self) -> None:
+        """Whether it looks changed or not. Raises `TokensUnusable`: then the old ones go on."""
+        read_tokens(self.path)
+        self._stamp = None
+        self.refresh()
+
     def refresh(self) -> None:
         """Reads the file where it has changed."""
         try:

@@ -14,6 +14,7 @@ from quipu.devnet import Devnet
 from quipu.devnet.processes import until
 
 AGREED_S = 60.0  # how long all nodes may take to hold the same, once nothing comes any more
+ORDERED_S = 600.0  # of a million events, at some 20 us of CPU each and node
 QUIET = ("log.level=error",)
 
 
@@ -99,6 +100,11 @@ class NodeCluster:
 
         until(is_over, AGREED_S)
         return ", ".join(found)
+
+    def unordered(self) -> float:
+        """How many events are Read and not ordered, once that falls no more in time."""
+        until(lambda: not self.figures().get("events_not_ordered", 0.0), ORDERED_S)
+        return self.figures().get("events_not_ordered", 0.0)
 
     def strays(self, stream: str, least: int, most: int) -> str:
         """Which nodes do not hold so many entries of a stream."""

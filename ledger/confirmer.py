@@ -47,6 +47,7 @@ class Confirmer:
     known: Known
     last_number: InvNumber = InvNumber(0)
     sealed: bytes = b""  # the CLOSE that was sealed; nothing is signed until the epoch opens
+    risen: tuple[NodeNo, ...] = ()  # whose events the last receipt was the first to cover
     owes_first: bool = False  # the first Inv of an epoch covers all that is held
     not_due_ms: int | None = None  # when to look again at what waits for its time
     _pending: dict[BranchKey, None] = field(default_factory=dict)
@@ -84,6 +85,12 @@ class Confirmer:
     def _due_ms(self) -> int:
         """When idle at once: nothing would share an Inv that waits."""
         return 0 if self._is_idle else self._next_ms
+
+    def signed_at_ms(self, now_ms: int) -> int:
+        """When an event that comes now would be signed, if nothing but time speaks against it."""
+        if not self._pending and self._was_silent(now_ms):
+            return now_ms
+        return max(self._next_ms, now_ms)
 
     # --- what may be signed ---------------------------------------------------------------------
     def signable_seq(
@@ -174,6 +181,7 @@ class Confirmer:
             return []
         pace_ms = max(limits.INV_INTERVAL_FLOOR_MS, len(grounds.epoch.members) - 1)
         self._next_ms = grounds.now.monotonic_ms + pace_ms
+        self.risen = tuple(record.key.author_no for record, _ in rising)
         invs = self._strides(rising, grounds)
         for record, seq in rising:
             self._sign_upto(record, seq)

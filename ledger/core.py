@@ -24,6 +24,7 @@ from quipu.ledger.effects import (
     EventsRead,
     PutBranch,
     PutOwnState,
+    SendMessage,
     StoreEpoch,
 )
 from quipu.ledger.entry import check_entries
@@ -62,6 +63,7 @@ from quipu.ledger.messages import (
     SyncEvent,
     bytes_of,
     decode_message,
+    encode_message,
 )
 from quipu.ledger.past import Past
 from quipu.ledger.pressure import Pressure
@@ -169,6 +171,11 @@ class Core:
     def next_deadline(self) -> int | None:
         """The monotonic millisecond at which `step` wants to be called even without inputs."""
         return self._deadline_ms
+
+    def signed_at_ms(self, now_ms: int) -> int:
+        """When this node would sign for an event that comes now: there is no use in it earlier."""
+        signs = self.recovery.may_sign and self.me in self.epochs.newest.members
+        return self.confirmer.signed_at_ms(now_ms) if signs else now_ms
 
     # --- the turn -------------------------------------------------------------------------------
     def step(self, inputs: list[Input], now: Now) -> Effects:
@@ -398,7 +405,20 @@ class Core:
         for inv in signed:
             self.intake.count_inv(self.me, inv, turn)
         if signed:
-            turn.send_all(list(self.sync.views), InvMessage(signed[-1].data))
+            self._tell_receipt(signed[-1], turn)
+
+    def _tell_receipt(self, inv: invs.Inv, turn: Turn) -> None:
+        """At once to the authors of what it is the first to cover, whose apps wait for it. With one
+        confirmation needed the others need no more than their own and the author's: they get it
+        with what they are told next. Where more are needed it goes to all at once."""
+        authors = {self.epochs.node_ids.get(number) for number in self.confirmer.risen}
+        others = authors - {self.known.node_id}
+        is_for_all = not authors or inv.array.close is not None
+        is_for_all |= bool(others) and self.epochs.newest.max_confirms > 1
+        data = encode_message(InvMessage(inv.data))
+        for peer in self.sync.views:
+            has_time = not (is_for_all or peer in others)
+            turn.say(SendMessage(peer, data, has_time))
 
     def _settle(self, turn: Turn) -> None:
         fresh = self.dag.settle(self.epochs.newest)

@@ -72,6 +72,7 @@ class PutOwnState:
 class SendMessage:
     peer: NodeId
     data: bytes
+    has_time: bool = False  # it may go with what the peer is told next, a little later
 
 
 @dataclass(frozen=True, slots=True)

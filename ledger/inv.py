@@ -66,6 +66,7 @@ class Inv(NamedTuple):
 
 
 _codec = Canonical(InvArray, limits.INV_BYTES_MAX)
+_unchecked = msgspec.msgpack.Decoder(InvArray)
 
 
 def unsigned_part(array: InvArray) -> bytes:
@@ -98,6 +99,14 @@ def decode_inv(data: bytes) -> Inv:
     if any(row.seq < 1 for row in array.rows):
         refuse(Reason.BAD_ROWS, "seq 0")
     return Inv(_inv_id(unsigned_part(array)), array, data)
+
+
+def peek_inv(data: bytes) -> InvArray | None:
+    """What an Inv claims, unchecked: whoever takes it later decides. None: it is none."""
+    try:
+        return _unchecked.decode(data)
+    except msgspec.DecodeError:
+        return None
 
 
 def has_valid_signature(inv: Inv, verify: signing.Verifier) -> bool:

@@ -170,6 +170,8 @@ _codec: Canonical[Message] = Canonical(Message, limits.MESSAGE_BYTES_MAX)  # typ
 
 
 _INV_HEAD = encode(InvMessage(b""))[:2]  # an array of two, and the tag
+_EVENT_HEAD = encode(EventMessage(EventBytes(b"", b"", b"")))[:2]
+_unchecked_receipts = msgspec.msgpack.Decoder(InvMessage)
 
 
 def encode_message(message: Message) -> bytes:
@@ -179,6 +181,19 @@ def encode_message(message: Message) -> bytes:
 def is_receipt(data: bytes) -> bool:
     """Whether a message that is not decoded yet is an Inv."""
     return data.startswith(_INV_HEAD)
+
+
+def receipt_in(data: bytes) -> bytes:
+    """What is within such a message, unchecked; empty: nothing that could be read."""
+    try:
+        return _unchecked_receipts.decode(data).inv
+    except msgspec.DecodeError:
+        return b""
+
+
+def is_event(data: bytes) -> bool:
+    """Whether a message that is not decoded yet is an event that its author pushed."""
+    return data.startswith(_EVENT_HEAD)
 
 
 def decode_message(data: bytes) -> Message:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from quipu.node.beside import WorkFailed, work_beside
 from quipu.node.data_directory import STORE_FOLDER
 from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow
-from quipu.node.logs import Log
+from quipu.node.logs import Log, Threshold
 from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations
 from quipu.node.report import is_report_kept, read_report, write_report
 from quipu.node.soundness import Soundness
@@ -37,6 +37,8 @@ class Administration:
     operations: Operations
     soundness: Soundness
     log: Log
+    threshold: Threshold = field(default_factory=Threshold)
+    reload: Callable[[], list[str]] = list  # as SIGHUP does; says what could not be read
     _daily: "asyncio.Task[None] | None" = None
 
     # --- operations -----------------------------------------------------------------------------

@@ -32,7 +32,11 @@ def is_wrong() -> bool:
 
 
 def clock() -> Now:
-    return Now(wall_ms(), time.monotonic_ns() // NS_PER_MS)
+    return Now(wall_ms(), monotonic_ms())
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // NS_PER_MS
 
 
 def wall_ms() -> int:

@@ -5,11 +5,12 @@ applied index; nothing else of it is remembered anywhere.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from quipu.ledger.entry import decode_entry
@@ -18,6 +19,7 @@ from quipu.ledger.log.entry import LogEntry
 from quipu.ledger.order.client_items import read_client_item
 from quipu.ledger.order.items import EventReference, read_item
 from quipu.ledger.order.journal import CLIENTS_PART, decode_record
+from quipu.ledger.order.marks import SnapshotWanted, read_mark
 from quipu.ledger.words import EventId
 from quipu.node import limits
 from quipu.node.client_service import ClientRefused, Executed, ExecutorStatus, NoExecutor
@@ -25,7 +27,7 @@ from quipu.node.logs import Log
 from quipu.node.machine import Machine
 from quipu.node.service import Overloaded
 from quipu.storage.executors.desk import content_digest
-from quipu.storage.executors.executor import NO_DIGEST, Mark
+from quipu.storage.executors.executor import NO_DIGEST, Mark, Snapshot
 from quipu.storage.executors.outcome import Answer, Code, Kept, Outcome
 from quipu.storage.executors.request import (
     ClientId,
@@ -49,6 +51,7 @@ from quipu.storage.store import (
 T = TypeVar("T")
 K = TypeVar("K")
 _SIGNED = b"\xc4\x40"  # what stands before a signature of 64 bytes, the last field of an entry
+SNAPSHOTS = "snapshots"  # folder beside the database
 OpenExecutor = Callable[[], SqliteExecutor]
 
 
@@ -70,14 +73,21 @@ class Turned(NamedTuple):
     answers: dict[bytes, Outcome | Answer]  # of READ, by the bytes of the item
     watermarks: dict[int, int]
     commands: int
+    snapshot: Snapshot | None = None
 
 
 class Job(NamedTuple):
-    """Log entries above what is applied, and where their events are."""
+    """Log entries above what is applied, and where their events are. `snapshot`: where one is to be
+    made as of the last of them."""
 
     entries: list[LogEntry]
     upto: int
     store: Store
+    snapshot: Path | None = None
+
+
+class LogGone(StoreError):
+    """Log entries that the executor lacks are not held any more."""
 
 
 @dataclass(slots=True)
@@ -87,7 +97,10 @@ class Execution:
 
     machine: Machine
     open_executor: OpenExecutor | None  # None: this node runs none
+    directory: Path
     log: Log
+    catch_up: Callable[[], Awaitable[None]] | None = None  # puts a snapshot in its place
+    made: Snapshot | None = None  # the newest snapshot that others may fetch
     state: str = "waiting"
     detail: str = "it is being opened"
     engine: str = ""
@@ -119,9 +132,18 @@ class Execution:
         self._wake.set()
 
     def kept_to(self) -> int | None:
-        """The log is not dropped beyond this index; None: nothing here needs it."""
-        has_clients = bool(self.machine.ordering.journal.registry.lists)
-        return self.applied.at if has_clients and self.state in ("running", "waiting") else None
+        """The log is not dropped beyond this index: what the executor here has made durable, and a
+        majority of those that speak. None: nobody needs it, or it has grown too long."""
+        ordering = self.machine.ordering
+        journal, base = ordering.journal, ordering.machine.state.log.base.index
+        is_long = journal.applied - base > limits.LOG_HELD_ENTRIES_MAX
+        if is_long or not journal.registry.lists:
+            return None
+        kept: list[int] = [self.applied.at] if self.state in {"running", "waiting"} else []
+        speakers = len(journal.marks.executed)
+        if speakers:
+            kept.append(journal.marks.reached(speakers))
+        return min(kept, default=None)
 
     async def stop(self) -> None:
         self.end_waiting(NoExecutor("the node is stopping", may_come=True))
@@ -156,6 +178,8 @@ class Execution:
                     self._wake.clear()
                     continue
                 self._hear(await self._in_thread(self._turn, job))
+            except LogGone as error:
+                await self._begin_anew(str(error))
             except (StoreFull, DiskFailed) as error:
                 self.log.warning("the executor waits for its disk", error=repr(error))
                 await asyncio.sleep(limits.EXECUTOR_RETRY_S)
@@ -164,7 +188,7 @@ class Execution:
                 await self._close()
                 await asyncio.sleep(limits.EXECUTOR_RETRY_S)
             except Exception as error:  # noqa: BLE001 - whatever it was, it serves no more
-                self._fail(f"{type(error).__name__}: {error}")
+                self.fail(f"{type(error).__name__}: {error}")
 
     async def _open(self) -> None:
         assert self.open_executor is not None
@@ -182,7 +206,17 @@ class Execution:
         if executor is not None:
             await self._in_thread(executor.close)
 
-    def _fail(self, why: str) -> None:
+    async def _begin_anew(self, why: str) -> None:
+        """From a snapshot of another executor."""
+        if self.catch_up is None or len(self.machine.view.epoch.members) == 1:
+            self.fail(why)
+            return
+        self.log.info("the executor wants a snapshot", reason=why)
+        self.state, self.detail = "waiting", f"{why}; a snapshot is asked for"
+        await self._close()
+        await self.catch_up()
+
+    def fail(self, why: str) -> None:
         """It serves no more; the node goes on."""
         self.state, self.detail = "failed", why
         self.log.error("the executor has stopped", reason=why)
@@ -198,12 +232,17 @@ class Execution:
             return None
         if self._seen < base:
             if decode_record(ordering.machine.state.base_state).part(CLIENTS_PART):
-                raise StoreError(f"log entries {self._seen + 1} to {base} are not held any more")
+                raise LogGone(f"log entries {self._seen + 1} to {base} are not held any more")
             self._seen = base  # nobody was a client up to there
         if self._seen >= last:
             return None
         upto = min(last, self._seen + limits.EXECUTED_PER_TURN_MAX)
-        entries = [log.at(index).entry for index in range(self._seen + 1, upto + 1)]
+        entries: list[LogEntry] = []
+        for index in range(self._seen + 1, upto + 1):
+            entries.append(log.at(index).entry)
+            if wants_snapshot(entries[-1]):
+                folder = self.directory / SNAPSHOTS
+                return Job(entries, index, self.machine.store, folder / f"{index}.sqlite3")
         return Job(entries, upto, self.machine.store)
 
     def _turn(self, job: Job) -> Turned:
@@ -212,7 +251,8 @@ class Execution:
         assert executor is not None
         ordered = [one for entry in job.entries for one in commands_of(entry, job.store)]
         durable = executor.position().applied
-        if not ordered and job.upto - durable.at < limits.EXECUTED_IDLE_MAX:
+        is_idle = not ordered and job.snapshot is None
+        if is_idle and job.upto - durable.at < limits.EXECUTED_IDLE_MAX:
             return Turned(durable, job.upto, {}, {}, {}, {}, 0)
         outcomes = executor.apply(ordered, LogIndex(job.upto))
         refused: dict[Asked, Code] = {}
@@ -233,12 +273,14 @@ class Execution:
             if digest is not None:
                 done[Asked(client, message, digest)] = executed
         applied, marks = executor.position().applied, executor.watermarks()
-        return Turned(applied, job.upto, done, refused, answers, marks, len(ordered))
+        made = None if job.snapshot is None else snapshot_alone(executor, job.snapshot)
+        return Turned(applied, job.upto, done, refused, answers, marks, len(ordered), made)
 
     def _hear(self, turned: Turned) -> None:
         """On the loop: whoever waits for it is told."""
         self.applied, self._seen = turned.applied, turned.upto
         self.commands += turned.commands
+        self.made = turned.snapshot or self.made
         if turned.commands:
             self.watermarks = turned.watermarks
         for asked, outcome in turned.outcomes.items():
@@ -349,6 +391,18 @@ def _waits(waiting: "dict[K, list[asyncio.Future[T]]]", key: "K") -> "asyncio.Fu
 
     answer.add_done_callback(ended)
     return answer
+
+
+def wants_snapshot(entry: LogEntry) -> bool:
+    return any(isinstance(read_mark(data), SnapshotWanted) for data in entry.items)
+
+
+def snapshot_alone(executor: SqliteExecutor, target: Path) -> Snapshot:
+    """As of its last turn; older ones go."""
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    for older in target.parent.iterdir():
+        older.unlink()
+    return executor.snapshot(target)
 
 
 def commands_of(entry: LogEntry, store: Store) -> Iterable[Ordered]:

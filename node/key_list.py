@@ -38,7 +38,7 @@ def key_rows(
     rows = [
         node._replace(uri=uri),
         *(
-            _row("cluster", folder / CLUSTER_KEY_FILE, _fingerprint(FINGERPRINT_TAG + secret))
+            _row("cluster", folder / CLUSTER_KEY_FILE, secret_fingerprint(secret))
             for secret in directory.cluster_secrets
         ),
         _row("genesis", folder / GENESIS_FILE, _fingerprint(cluster_id), cluster_id.hex()),
@@ -50,6 +50,10 @@ def key_rows(
     if settings.api.tokens_file is not None:
         rows.append(_row("tokens", settings.api.tokens_file, ""))
     return rows
+
+
+def secret_fingerprint(secret: bytes) -> str:
+    return _fingerprint(FINGERPRINT_TAG + secret)
 
 
 def _row(name: str, file: Path, fingerprint: str, public: str = "") -> KeyRow:

@@ -2,16 +2,43 @@
 
 import logging
 import sys
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 import structlog
 
 from quipu.node.settings import LogSettings
 
 Log = structlog.typing.FilteringBoundLogger
+AUDIT = "quipu.audit"  # the logger whose lines are written at every level
+FACTS = "facts"  # of a line of the standard module, beside its text
+DEFAULT_LEVEL = LogSettings().level
 
 
-def open_log(settings: LogSettings, stream: TextIO | None = None) -> Log:
+class Threshold:
+    """The least that is written; it may be moved while the node runs."""
+
+    def __init__(self, level: str = DEFAULT_LEVEL) -> None:
+        self.level = level
+        self._least = logging.getLevelNamesMapping()[level.upper()]
+
+    def move(self, level: str) -> None:
+        self.level = level
+        self._least = logging.getLevelNamesMapping()[level.upper()]
+        logging.getLogger().setLevel(self._least)
+
+    def __call__(
+        self, _: object, name: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        least = logging.getLevelNamesMapping()[name.upper()]
+        if least < self._least and event.get("logger") != AUDIT:
+            raise structlog.DropEvent
+        return event
+
+
+def open_log(
+    settings: LogSettings, stream: TextIO | None = None, threshold: Threshold | None = None
+) -> Log:
     out = stream or sys.stderr
     is_json = settings.format == "json" or (settings.format == "auto" and not out.isatty())
     last: structlog.typing.Processor = (
@@ -20,6 +47,7 @@ def open_log(settings: LogSettings, stream: TextIO | None = None) -> Log:
         else structlog.dev.ConsoleRenderer(colors=out.isatty())
     )
     processors: list[structlog.typing.Processor] = [
+        threshold or Threshold(settings.level),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -28,9 +56,7 @@ def open_log(settings: LogSettings, stream: TextIO | None = None) -> Log:
     log: Log = structlog.wrap_logger(
         structlog.WriteLogger(out),
         processors=[*processors, last],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[settings.level.upper()]
-        ),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         cache_logger_on_first_use=True,
     )
     return log
@@ -44,11 +70,17 @@ class Bridge(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
+        facts: Mapping[str, Any] = getattr(record, FACTS, {})
         self._log.log(
-            record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info
+            record.levelno,
+            record.getMessage(),
+            logger=record.name,
+            exc_info=record.exc_info,
+            **facts,
         )
 
 
 def bridge(log: Log, settings: LogSettings) -> None:
     """Everything that goes by the standard module goes to `log` from now on."""
     logging.basicConfig(level=settings.level.upper(), handlers=[Bridge(log)], force=True)
+    logging.getLogger(AUDIT).setLevel(logging.INFO)

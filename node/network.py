@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quipu.ledger.inputs import Input, MessageReceived, PeerConnected, PeerLost
+from quipu.ledger.inv import peek_inv
 from quipu.ledger.log.inputs import LogMessageReceived
+from quipu.ledger.messages import is_receipt, receipt_in
 from quipu.ledger.words import NOT_A_MEMBER, NodeId, NodeNo, Now
 from quipu.node import limits
 from quipu.node.inbox import Inbox
@@ -67,13 +69,15 @@ class Network:
     _held: deque[tuple[Input | LogMessageReceived, int]] = field(default_factory=deque)
     _queries: dict[int, asyncio.Future[fx.QueryEnded]] = field(default_factory=dict)
     _last_ticket: int = 0
-    _asked: bool = False
+    _asked: asyncio.Handle | None = None  # the next step, on its way
     _dialled: dict[NodeId, Endpoint] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
     _timer_ms: int = 0  # when it comes, by the clock of the steps
     _looking: asyncio.TimerHandle | None = None
     _keeping: asyncio.Task[None] | None = None
     _to_keep: bytes | None = None
+    _soon: dict[NodeId, bytes] = field(default_factory=dict)  # a receipt for each that has time
+    _soon_timer: asyncio.TimerHandle | None = None
 
     def __post_init__(self) -> None:
         self.troubles = Troubles(self.log)
@@ -110,9 +114,30 @@ class Network:
 
     # --- from above -----------------------------------------------------------------------------
     def send(self, peer: NodeId, data: bytes) -> None:
+        waiting = self._soon.pop(peer, None)
+        if waiting is not None and not _says_more(data, waiting):
+            self.send(peer, waiting)
         self.messages_sent += 1
         self._inputs.append(ins.LedgerSpoke(peer, data))
         self._ask()
+
+    def send_soon(self, peer: NodeId, receipt: bytes) -> None:
+        """A receipt of this node's own that the peer has time for: it goes with what the peer is
+        told next, or after a while. The next one says all that it says."""
+        if peer not in self.up or self.multicast is not None:
+            self.send(peer, receipt)
+            return
+        self._soon[peer] = receipt
+        if self._soon_timer is None:
+            loop = asyncio.get_running_loop()
+            wait_s = limits.RECEIPTS_WAIT_MS / MS_PER_S
+            self._soon_timer = loop.call_later(wait_s, self._send_late)
+
+    def _send_late(self) -> None:
+        self._soon_timer = None
+        waiting, self._soon = self._soon, {}
+        for peer, receipt in waiting.items():
+            self.send(peer, receipt)
 
     def send_log(self, peer: NodeId, data: bytes) -> None:
         self.log_messages_sent += 1
@@ -170,6 +195,9 @@ class Network:
         """Says goodbye, signed; what was said before is still delivered within the linger."""
         if self._peers is None or self._transport is None:
             return
+        if self._soon_timer is not None:
+            self._soon_timer.cancel()
+            self._send_late()
         self._inputs.append(ins.LeaveAsked())
         self._step()
         self._disarm()
@@ -210,13 +238,18 @@ class Network:
         self._looking = loop.call_later(limits.TROUBLE_LOOK_S, self._look)
 
     # --- a step ---------------------------------------------------------------------------------
+    def flush(self) -> None:
+        """What was given to it goes out now."""
+        if self._asked is not None:
+            self._asked.cancel()
+            self._step()
+
     def _ask(self) -> None:
-        if not self._asked:
-            self._asked = True
-            asyncio.get_running_loop().call_soon(self._step)
+        if self._asked is None:
+            self._asked = asyncio.get_running_loop().call_soon(self._step)
 
     def _step(self) -> None:
-        self._asked = False
+        self._asked = None
         if self._peers is None or self._transport is None:
             return
         inputs, self._inputs = self._inputs, []
@@ -276,6 +309,7 @@ class Network:
                 self._push(PeerConnected(peer), 0)
             case fx.PeerDown(peer):
                 self.up.pop(peer, None)
+                self._soon.pop(peer, None)
                 self._push(PeerLost(peer), 0)
             case _:
                 self._notice(effect)
@@ -340,6 +374,16 @@ class Network:
                 await asyncio.to_thread(_replace, self.peers_path, data)
             except OSError as error:
                 self.log.warning("cannot keep the list of peers", error=str(error))
+
+
+def _says_more(message: bytes, receipt: bytes) -> bool:
+    """It is a later receipt of the same signer."""
+    if not is_receipt(message):
+        return False
+    later, earlier = peek_inv(receipt_in(message)), peek_inv(receipt_in(receipt))
+    assert later is not None
+    assert earlier is not None
+    return later.signer == earlier.signer and later.number > earlier.number
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from quipu.ledger.signing import Verifier
 from quipu.ledger.words import NOT_A_MEMBER, NodeId, NodeNo
-from quipu.node import damage, limits
+from quipu.node import damage, limits, notify
 from quipu.node.administration import HOUR_S, Administration
 from quipu.node.clock import clock, wall_ms
 from quipu.node.consumers import KeptConsumers
@@ -68,6 +68,9 @@ ENTROPY_BITS = 64
 
 class Faces(Protocol):
     """What listens: started with the ledger, stopped before it."""
+
+    def reload(self) -> list[str]:
+        """Reads tokens and certificate again; says what could not be read."""
 
     async def stop(self, grace_s: float) -> None:
         """No new connection; streams are said goodbye to; what is under way is finished."""
@@ -126,6 +129,7 @@ class Node:
             waiting = len(ledger.inbox.pending)
             self.log.warning("not everything was finished in time", waiting=waiting)
             ledger.inbox.fail_all(Draining("the node stopped before this was stored"))
+        await ledger.comparing.stop()
         await ledger.execution.stop()
 
     def close(self) -> None:
@@ -174,7 +178,7 @@ def open_node(
         time.monotonic,
         network,
         _consumers(directory, log),
-        Execution(machine, _executor_opener(settings, machine), log),
+        Execution(machine, _executor_opener(settings, machine), settings.executor_dir, log),
     )
     administration = _administration(settings, directory, ledger, log)
     node = Node(settings, directory, ledger, administration, log, asyncio.Event())
@@ -226,11 +230,15 @@ def _connect(node: Node) -> None:
     def is_backlogged() -> bool:
         return ledger.machine.core.author.is_backlogged()  # the core may be another by then
 
+    def signed_at_ms(now_ms: int) -> int:
+        return ledger.machine.core.signed_at_ms(now_ms)
+
     def count_overload() -> None:
         ledger.measures.overloaded += 1
 
     ledger.inbox.wake, ledger.inbox.wake_later = ledger.turns.wake, ledger.turns.wake_later
-    ledger.inbox.is_awaited = ledger.is_awaited
+    ledger.inbox.may_wait, ledger.inbox.is_awaited = ledger.may_wait, ledger.is_awaited
+    ledger.inbox.signed_at_ms = signed_at_ms
     ledger.inbox.is_backlogged = is_backlogged
     ledger.inbox.takes_entries = ledger.order.config.takes_entries
     ledger.inbox.refused = count_overload
@@ -244,11 +252,12 @@ def _connect(node: Node) -> None:
 
     network.tell = peer_moved
     network.number_of = number_of
-    network.answer = Answers(ledger, clock).answer
+    network.answer = Answers(ledger, clock, ledger.catching_up.chunk).answer
     ledger.machine.ordering.is_awaited = ledger.order.is_awaited
     ledger.order.is_live = ledger.is_live
     ledger.turns.outlets = _outlets(node)
     ledger.execution.start()
+    ledger.comparing.start()
 
 
 def _outlets(node: Node) -> Outlets:
@@ -269,6 +278,8 @@ def _outlets(node: Node) -> Outlets:
     return Outlets(
         network.send,
         network.send_log,
+        network.send_soon,
+        network.flush,
         ledger.tell,
         ledger.hear_order,
         epoch_opened,
@@ -375,6 +386,7 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
     node = open_node(settings, log, loop, is_process=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_stop, signal.Signals(number).name)
+    loop.add_signal_handler(signal.SIGHUP, _reload, node)
     faces: Faces | None = None
     try:
         node.ledger.endpoint = join_network(
@@ -382,8 +394,11 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         )
         faces = await start_faces(node)
         node.administration.scrub_every(settings.store.scrub_interval_h * HOUR_S)
-        await node.stopping.wait()
+        notify.notify(notify.READY)
+        async with _watched(node):
+            await node.stopping.wait()
     finally:
+        notify.notify(notify.STOPPING)
         watchdog = loop.call_later(limits.STOP_S, _stop_hard, log)
         begun = time.monotonic()
         await node.drain()
@@ -397,6 +412,29 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         return Exit.FAILURE
     log.info("stopped")
     return Exit.OK
+
+
+def _reload(node: Node) -> None:
+    """What this means is known once the faces are there."""
+    node.administration.reload()
+
+
+@asynccontextmanager
+async def _watched(node: Node) -> AsyncIterator[None]:
+    """The service manager, where it waits for signs of life, gets them while the node is live."""
+    period_s = notify.watchdog_s()
+    if not period_s:
+        yield
+        return
+
+    def is_live() -> bool:
+        return all(check.passes for check in node.ledger.health().live)
+
+    signs = asyncio.create_task(notify.keep_alive(is_live, period_s))
+    try:
+        yield
+    finally:
+        signs.cancel()
 
 
 def _stop_hard(log: Log) -> None:

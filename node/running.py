@@ -10,10 +10,13 @@ from quipu.ledger.entry import decode_entry
 from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
+from quipu.ledger.inv import InvArray
 from quipu.ledger.log.effects import LogSpoken
 from quipu.ledger.order.journal import Applied
-from quipu.ledger.words import EventId, Journal, NodeId, NodeNo
+from quipu.ledger.words import BranchKey, EventId, Journal, NodeId, NodeNo
 from quipu.node import limits
+from quipu.node.catching_up import CatchingUp
+from quipu.node.comparing import Comparing
 from quipu.node.consumers import KeptConsumers
 from quipu.node.execution import Execution
 from quipu.node.explain import Witness
@@ -71,12 +74,18 @@ class RunningLedger:
     execution: Execution
     endpoint: Endpoint | None = None  # where peers reach this node
     _for_read: Waiters = field(default_factory=lambda: Waiters("events to become Read"))
+    _for_others: int = 0  # of these, events that another node wrote
     order: RunningOrder = field(init=False)
     clients: RunningClients = field(init=False)
+    comparing: Comparing = field(init=False)
+    catching_up: CatchingUp = field(init=False)
 
     def __post_init__(self) -> None:
         self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
         self.clients = RunningClients(self.order, self.execution)
+        self.comparing = Comparing(self.order, self.execution)
+        self.catching_up = CatchingUp(self.order, self.execution, self.network)
+        self.execution.catch_up = self.catching_up.catch_up
 
     # --- who ------------------------------------------------------------------------------------
     @property
@@ -158,8 +167,15 @@ class RunningLedger:
         if known is not None or self.inbox.is_draining:
             return answered(known is True)
         answer = self._for_read.wait(event_id)
-        self.inbox.press()
+        times = self.machine.view.times.get(event_id)
+        if times is None or times.author_no != self.machine.ordering.own_no:
+            self._for_others += 1
+            answer.add_done_callback(self._waits_for_other_no_more)
+        self.inbox.look()
         return answer
+
+    def _waits_for_other_no_more(self, answer: asyncio.Future[bool]) -> None:
+        self._for_others -= 1
 
     def _is_read(self, event_id: EventId) -> bool | None:
         """None: it may become so. Of most that are waited for the view knows it by itself."""
@@ -281,10 +297,31 @@ class RunningLedger:
         return [peer for peer in (self.node_id, *self.network.up) if peer in members]
 
     # --- news -----------------------------------------------------------------------------------
-    def is_awaited(self) -> bool:
-        """Somebody here waits for what becomes Read."""
-        listens = self._for_read or self.order.is_awaited() or self.newsroom.listeners
-        return bool(listens) or self.machine.ordering.hastens
+    def may_wait(self, inv: InvArray) -> bool:
+        """A receipt of the usual kind: the next one of its signer says all that it says. Nothing
+        of it is checked yet."""
+        epoch = self.machine.view.epoch
+        is_usual = inv.close is None and inv.epoch == epoch.number
+        return is_usual and inv.signer in epoch.numbers and inv.signer != self.node_id
+
+    def is_awaited(self, inv: InvArray) -> bool:
+        """Somebody here waits for what it may make Read."""
+        if self._for_others or self.newsroom.listeners or self.order.is_awaited():
+            return True
+        if self.machine.ordering.hastens:
+            return True
+        return bool(self._for_read) and self._confirms_own(inv)
+
+    def _confirms_own(self, inv: InvArray) -> bool:
+        """It covers an event of this node's own that is not Read yet."""
+        own_no, branches = self.machine.ordering.own_no, self.machine.view.branches
+        for row in inv.rows:
+            if row.author_no == own_no:
+                key = BranchKey(own_no, Journal(row.journal), 0)
+                record = branches.get(key)
+                if record is None or row.seq > record.read_seq:
+                    return True
+        return False
 
     def subscribe(self, queue_max: int = 1_024, hears_order: bool = False) -> Subscription:
         self.inbox.press()

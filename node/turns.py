@@ -63,6 +63,8 @@ class Outlets:
 
     send: Callable[[NodeId, bytes], None] = lambda peer, data: None
     send_log: Callable[[NodeId, bytes], None] = lambda peer, data: None
+    send_soon: Callable[[NodeId, bytes], None] = lambda peer, data: None
+    flush: Callable[[], None] = lambda: None  # what was given to `send` goes out now
     tell: Callable[[list[News]], None] = lambda news: None
     hear_order: Callable[[Sequence[LogSpoken], Sequence[Applied]], None] = lambda said, done: None
     epoch_opened: Callable[[], None] = lambda: None
@@ -98,6 +100,7 @@ class Turns:
     _asked: bool = False
     _timer: asyncio.TimerHandle | None = None
     _later: asyncio.TimerHandle | None = None
+    _later_ms: int = 0  # when it comes
     _idle: list[asyncio.Future[None]] = field(default_factory=list)
     _rebuilt: deque[float] = field(default_factory=deque)
 
@@ -109,14 +112,25 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._turn)
 
     def wake_later(self) -> None:
-        """What waits may go with a turn that comes anyway."""
-        if self._later is None and not self.is_stopped:
-            loop = asyncio.get_running_loop()
-            self._later = loop.call_later(limits.RECEIPTS_WAIT_S, self._has_waited)
+        """What waits has time."""
+        due_ms = self.inbox.patience.due_ms
+        if due_ms is None or self.is_stopped:
+            return
+        if self._later is not None:
+            if self._later_ms <= due_ms:
+                return
+            self._later.cancel()
+        wait_ms = max(due_ms - self.inbox.now_ms(), 1)
+        self._later_ms = due_ms
+        loop = asyncio.get_running_loop()
+        self._later = loop.call_later(wait_ms / MS_PER_S, self._has_waited)
 
     def _has_waited(self) -> None:
         self._later = None
-        self.inbox.press()
+        if self.inbox.asks_for_turn():
+            self.wake()
+        else:
+            self.wake_later()  # a turn took it along, or the timer was early
 
     def is_idle(self) -> bool:
         return self.committing_since is None and not self.inbox.has_inputs()
@@ -189,6 +203,8 @@ class Turns:
         durable = decided.durable
         if durable:
             self._decided, self.committing_since = decided, time.monotonic()
+            # Before the writer wakes: it would take the interpreter lock at each send.
+            self.outlets.flush()
             self.writer.commit(self.machine.store, durable, self._committed)
         else:
             self._speak(decided.core)
@@ -198,7 +214,6 @@ class Turns:
     def _step(self) -> Decided | None:
         machine, begun = self.machine, time.perf_counter()
         now = machine.surroundings.clock()
-        self._disarm_later()
         inputs, log_inputs = self.inbox.take(), self.inbox.take_log()
         try:
             passing("turn.collected")
@@ -249,13 +264,20 @@ class Turns:
                 case EntriesRefused(ticket, reason, detail):
                     self.inbox.pending.pop(ticket).failed(Refused(reason, detail))
                     self.measures.refused(reason)
-                case SendMessage(peer, data):
-                    self.outlets.send(peer, data)
+                case SendMessage(peer, data, has_time):
+                    if has_time and not self._is_order_awaited():
+                        self.outlets.send_soon(peer, data)
+                    else:
+                        self.outlets.send(peer, data)
                 case InputRefused(peer, reason, detail):
                     self.measures.refused(reason)
                     self.log.debug("input refused", peer=peer.hex(), reason=reason, detail=detail)
                 case NodeConvicted(conviction):
                     self.log.warning("proof of misbehaviour", culprit=conviction.culprit.hex())
+
+    def _is_order_awaited(self) -> bool:
+        """Then other members need what makes an event Read as soon as this one does."""
+        return self.machine.ordering.is_awaited() or self.machine.ordering.hastens
 
     def _speak_log(self, decided: Decided) -> None:
         machine = self.machine

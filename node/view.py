@@ -15,7 +15,7 @@ from quipu.ledger.epochs import Epoch, Epochs
 from quipu.ledger.event import EventMeta
 from quipu.ledger.evidence import Conviction, check_proof
 from quipu.ledger.history import BranchRecord, Saved
-from quipu.ledger.words import BranchKey, EventId
+from quipu.ledger.words import BranchKey, EventId, NodeNo
 from quipu.node import limits
 from quipu.node.service import EventRead, EventStored, FrontierRow, News, ReceiptRow
 
@@ -25,6 +25,7 @@ class Times:
     """When an event came and when it became Read, by this node's wall clock."""
 
     first_seen_ms: int
+    author_no: NodeNo
     read_ms: int | None = None
 
 
@@ -76,8 +77,8 @@ class View:
         news: list[News] = []
         for effect in durable:
             match effect:
-                case StoreEvent(event=event):
-                    self._remember(event.id, Times(wall_ms))
+                case StoreEvent(event=event, meta=meta):
+                    self._remember(event.id, Times(wall_ms, meta.slot.author_no))
                     news.append(EventStored(event.id))
                 case AppendFeed(ids=ids):
                     for identity in ids:

@@ -105,7 +105,8 @@ class Sessions:
             self._greet(link, now)
 
     # --- frames ---------------------------------------------------------------------------------
-    def frame(self, frame: FrameReceived, now: Now) -> None:
+    def frame(self, frame: FrameReceived, now: Now) -> bool:
+        """Whether nothing has changed but that the peer was heard, as with nearly all of them."""
         link = self._desk.links.by_inbound.get(frame.link)
         try:
             command = decode_command(decode_head(frame.head).command)
@@ -114,12 +115,13 @@ class Sessions:
             elif link is None:
                 self._on_stranger(frame, now)
             else:
-                self._on_traffic(link, command, frame.content, now)
+                return self._on_traffic(link, command, frame.content, now)
         except FrameRefused as refusal:
             link = link or self._desk.links.by_key.get(frame.key)
             if refusal.cause is Cause.NO_COMMON_VERSION and link is not None:
                 self._part(link, now)
             self._desk.refuse(None if link is None else link.peer, refusal.cause, refusal.detail)
+        return False
 
     def _on_stranger(self, frame: FrameReceived, now: Now) -> None:
         """A HELLO may have been lost on its way: a peer that is known is asked for it."""
@@ -201,21 +203,23 @@ class Sessions:
         if missed:
             self._desk.outbox.tell(FramesMissed(link.peer, missed))
 
-    def _on_sign_of_life(self, link: Link, sequence: int, now: Now) -> None:
+    def _on_sign_of_life(self, link: Link, sequence: int, now: Now) -> bool:
         desk, peer = self._desk, link.peer
         self._check_sequence(link, sequence)
         move = desk.membership.heard(peer, now.monotonic_ms)
         if move is not None:
             desk.moved(move, now)
-        if peer not in desk.up:
+        is_up = peer in desk.up
+        if not is_up:
             desk.settle(link, now)
+        return is_up and move is None
 
-    def _on_traffic(self, link: Link, command: Command, content: bytes, now: Now) -> None:
+    def _on_traffic(self, link: Link, command: Command, content: bytes, now: Now) -> bool:
         desk, peer = self._desk, link.peer
-        self._on_sign_of_life(link, command.sequence, now)
+        is_known = self._on_sign_of_life(link, command.sequence, now)
         match command:
             case Alive():
-                self._on_content(peer, content, now)
+                return self._on_content(peer, content, now) and is_known
             case Broadcast(pool=pool):
                 self._on_broadcast(peer, pool, content)
             case _ if content != NOTHING:
@@ -235,6 +239,7 @@ class Sessions:
                 raise AssertionError("taken before")
             case _:
                 assert_never(command)
+        return False
 
     # --- multicast ------------------------------------------------------------------------------
     def cast(self, peer: NodeId, command: Command, content: bytes) -> None:
@@ -253,10 +258,11 @@ class Sessions:
             desk.refuse(peer, refusal.cause, refusal.detail)
 
     # --- content --------------------------------------------------------------------------------
-    def _on_content(self, peer: NodeId, content: bytes, now: Now) -> None:
-        """Messages of the core come by thousands a second: nothing is asked of them but whose."""
+    def _on_content(self, peer: NodeId, content: bytes, now: Now) -> bool:
+        """Messages of the core come by thousands a second: nothing is asked of them but whose.
+        Answers whether there were no others."""
         desk = self._desk
-        is_up = peer in desk.up
+        is_up, is_plain = peer in desk.up, True
         for message in decode_content(content):
             if is_up and message.kind == Kind.LEDGER and _is_plain(message, peer):
                 desk.outbox.tell(LedgerHeard(peer, message.body))
@@ -264,10 +270,12 @@ class Sessions:
             if is_up and message.kind == Kind.LOG and _is_plain(message, peer):
                 desk.outbox.tell(LogHeard(peer, message.body))
                 continue
+            is_plain = False
             try:
                 self._on_message(peer, message, now)
             except FrameRefused as refusal:
                 desk.refuse(peer, refusal.cause, refusal.detail)
+        return is_plain
 
     def _on_message(self, peer: NodeId, message: Gossip | Foreign, now: Now) -> None:
         if message.kind not in (Kind.LEDGER, Kind.LOG) or isinstance(message, Foreign):

@@ -10,19 +10,20 @@ from quipu.spark_analytics import limits
 from quipu.spark_analytics.requirements import Missing, check_pyspark
 
 FAILED = 1
-ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+OF_THIS_MACHINE = re.compile(r"file:/+(.*)", re.DOTALL | re.IGNORECASE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        dumps = [local_folder(dump) for dump in options.dumps]
         check_pyspark()
         from quipu.spark_analytics.pipeline import Analysis, Order
         from quipu.spark_analytics.session import SparkWish
 
         wish = SparkWish(options.master, options.engine, options.jar, options.memory)
-        order = Order(dumps, options.out, wish, options.settle_s, options.event)
+        order = Order(
+            [*map(place_of, options.dumps)], options.out, wish, options.settle_s, options.event
+        )
         made = Analysis(order, lambda what: print(what, "…", file=sys.stderr, flush=True)).run()
     except Missing as missing:
         print(f"{missing.what}\n  {missing.next_step}", file=sys.stderr)
@@ -37,22 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return made.exit_code
 
 
-def local_folder(dump: str) -> Path:
-    """Raises `Missing` for a path of another file system: the driver hashes every file itself."""
-    address = ADDRESS.fullmatch(dump)
-    if address is None:
-        return Path(dump)
-    if address[1].lower() == "file":
-        return Path("/") / address[2]
-    raise Missing(
-        f"{dump}: dumps are read by the operating system, which knows no {address[1]}:",
-        "Mount it where driver and workers see it, or copy the dump there.",
-    )
+def place_of(dump: str) -> str:
+    """`file:` is this machine; another scheme is left to Hadoop."""
+    address = OF_THIS_MACHINE.fullmatch(dump)
+    return dump if address is None else "/" + address[1]
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quipu analyse", description="compare dumps")
-    parser.add_argument("dumps", nargs="+", metavar="DUMP")
+    parser.add_argument("dumps", nargs="+", metavar="DUMP", help="a directory, or hdfs: or s3a:")
     parser.add_argument("--out", type=Path, required=True, help="where the report goes")
     parser.add_argument("--master", help="a Spark master; without it spark-submit's, else local[*]")
     parser.add_argument("--engine", choices=("graphframes", "dataframe"), default="graphframes")

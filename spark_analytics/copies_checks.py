@@ -10,8 +10,8 @@ from quipu.dumps.buckets import DIGEST_BYTES
 from quipu.dumps.limits import BUCKET_BITS, BUCKETS
 from quipu.dumps.manifest import BUCKETS_TABLE
 from quipu.spark_analytics.findings import found, hex_of, slot_text
-from quipu.spark_analytics.reading import Copy, Ledger
-from quipu.spark_analytics.settled import CORD, certified, forked, settled
+from quipu.spark_analytics.reading import PLACE, Copy, Ledger
+from quipu.spark_analytics.settled import CORD, Cords
 
 BUCKET = f"shiftright(cast(conv(hex(substring(id, 1, 2)), 16, 10) as int), {16 - BUCKET_BITS})"
 
@@ -21,9 +21,10 @@ def checks(ledger: Ledger, settle_s: float) -> Iterator[DataFrame]:
     yield buckets(ledger, made)
     yield other_bytes(ledger)
     yield from against_receipts(ledger)
-    yield unproven(ledger)
+    cords = Cords(ledger, settle_s)
+    yield unproven(ledger, cords)
     if len(ledger.copies) > 1:
-        final = ledger.keep(settled(ledger, settle_s))
+        final = cords.settled
         yield missing(ledger, final, unlike(ledger, made))
         yield stuck(ledger, final)
         yield from shrunk(ledger)
@@ -31,7 +32,7 @@ def checks(ledger: Ledger, settle_s: float) -> Iterator[DataFrame]:
 
 def made_digests(ledger: Ledger) -> DataFrame:
     """copy, bucket, made: of the Read events that are there; a bucket without any is left out."""
-    ids = F.sort_array(F.collect_set(F.hex("id")))
+    ids = F.transform(F.sort_array(F.collect_set("id")), F.hex)
     return (
         ledger.slim.where("state = 'read'")
         .groupBy("copy", F.expr(BUCKET).alias("bucket"))
@@ -57,7 +58,7 @@ def buckets(ledger: Ledger, made: DataFrame) -> DataFrame:
 def digests_of(copy: Copy) -> bytes | None:
     for name in copy.manifest.names(BUCKETS_TABLE):
         if name not in copy.broken:
-            return (copy.folder / name).read_bytes()
+            return copy.place.read(name)
     return None
 
 
@@ -72,12 +73,11 @@ def unlike(ledger: Ledger, made: DataFrame) -> list[int]:
 
 
 def other_bytes(ledger: Ledger) -> DataFrame:
-    bytes_of = F.xxhash64("header", "signature", "body_bytes")
-    same = ledger.table("events").select("id", bytes_of.alias("bytes"))
-    several = same.groupBy("id").agg(F.countDistinct("bytes").alias("kinds")).where("kinds > 1")
-    return found(
-        several.withColumn("copy", F.lit("*")), "copies.bytes", hex_of("id"), F.col("kinds")
+    of_event = ledger.slim.groupBy(*PLACE).agg(
+        F.min("bytes").alias("least"), F.max("bytes").alias("greatest")
     )
+    several = of_event.where("least != greatest").withColumn("copy", F.lit("*"))
+    return found(several, "copies.bytes", hex_of("id"), "")
 
 
 def missing(ledger: Ledger, final: DataFrame, different: list[int]) -> DataFrame:
@@ -85,7 +85,7 @@ def missing(ledger: Ledger, final: DataFrame, different: list[int]) -> DataFrame
     other buckets, and all that is Unread."""
     is_open = F.expr(BUCKET).isin(different) | (F.col("state") == "unread")
     rows = ledger.slim.where(is_open).join(final, CORD, "left")
-    holders = rows.groupBy("id").agg(
+    holders = rows.groupBy(*PLACE).agg(
         F.collect_set("copy").alias("holders"),
         F.min(slot_text()).alias("slot"),
         F.max(F.col("seq") <= F.col("settled_seq")).alias("is_due"),
@@ -102,10 +102,10 @@ def stuck(ledger: Ledger, final: DataFrame) -> DataFrame:
     return found(unread, "copies.stuck", hex_of("id"), slot_text())
 
 
-def unproven(ledger: Ledger) -> DataFrame:
+def unproven(ledger: Ledger, cords: Cords) -> DataFrame:
     """Read, and neither a certificate nor a cut that this copy holds says so."""
-    read = ledger.slim.where("state = 'read'").join(forked(ledger), CORD, "left_anti")
-    proven = read.join(certified(ledger), ["copy", *CORD], "left")
+    read = ledger.slim.where("state = 'read'").join(cords.forked, CORD, "left_anti")
+    proven = read.join(cords.certified, ["copy", *CORD], "left")
     above = F.col("seq") > F.coalesce("certified_seq", F.lit(0))
     return found(proven.where(above), "copies.unproven", hex_of("id"), slot_text())
 
@@ -136,8 +136,8 @@ def against_receipts(ledger: Ledger) -> Iterator[DataFrame]:
         ["copy", "signer_no"],
         "left_semi",
     )
-    held = ledger.slim.select("copy", "eid", F.col("id").alias("event"))
-    lacking = signed_here.join(held, ["copy", "eid", "event"], "left_anti")
+    held = ledger.slim.select("eid", F.col("id").alias("event"), "copy")
+    lacking = signed_here.join(held, ["eid", "event", "copy"], "left_anti")
     once = lacking.groupBy("copy", "event").agg(F.min("number").alias("number"))
     yield found(once, "receipts.lacking", hex_of("event"), F.col("number"))
 

@@ -8,6 +8,7 @@ EXAMPLES_MAX = 20  # of one check in the report; all of them are in violations/*
 SETTLE_S = 60.0  # before the oldest dump: what was final by then has to be in every copy
 DRIVER_EDGES_MAX = 200_000  # that the driver joins itself, in half a second and 60 MiB
 ROWS_SMALL = 100_000  # below this compiling a plan costs more than running it as it stands
+UNREAD_SENT_MAX = 100_000  # ids of one copy's Unread events that are sent to every worker, 5 MiB
 LOOP_EDGES_MAX = 200_000  # suspicious edges that the driver looks at itself, 30 MiB
 SCC_ROUNDS = 4  # of GraphFrames: each peels off what is in no loop and splits the rest
 PAGERANK_ROUNDS = 5  # ranks of some dozens of nodes stand by then

@@ -10,7 +10,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quipu.dumps.checking import CheckedDump, Problem, check_files, check_together
+from quipu.dumps.checking import CheckedDump, Problem, check_place, check_together
+from quipu.dumps.places import LocalPlace, Place
 from quipu.spark_analytics import (
     copies_checks,
     events_checks,
@@ -23,9 +24,10 @@ from quipu.spark_analytics import (
 from quipu.spark_analytics.engine import Engine
 from quipu.spark_analytics.engine_dataframe import DataFrameEngine
 from quipu.spark_analytics.findings import CHECKS, COLUMNS, SCHEMA, Finding, of_rows
+from quipu.spark_analytics.hadoop import HadoopPlace, is_of_hadoop
 from quipu.spark_analytics.reading import Copy, Ledger, named_copies
 from quipu.spark_analytics.report import CheckResult, Report
-from quipu.spark_analytics.session import GRAPHFRAMES, SparkWish, spark_session
+from quipu.spark_analytics.session import GRAPHFRAMES, SparkWish, spark_session, suit
 from quipu.spark_analytics.spread import NoSuchEvent, spread_of
 from quipu.spark_analytics.structure_checks import Structure
 
@@ -35,7 +37,7 @@ Said = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    dumps: Sequence[Path]
+    dumps: Sequence[str | Path]  # an address with a scheme is Hadoop's
     out: Path
     wish: SparkWish = SparkWish()
     settle_s: float = limits.SETTLE_S
@@ -53,24 +55,28 @@ class Analysis:
 
     def run(self, spark: SparkSession | None = None) -> Report:
         """With a session of the caller's, or one of its own. Raises `Missing`."""
-        with self._timed("files"):
-            dumps = [check_files(folder) for folder in self.order.dumps]
-            problems = [problem for dump in dumps for problem in dump.problems]
-            problems += check_together(dumps)
-            copies = named_copies(_comparable(dumps), rosters.node_names(dumps))
-        rows = sum(file.rows for copy in copies for file in copy.manifest.files)
         if spark is not None:
-            return self._judged(spark, copies, dumps, problems)
-        with spark_session(self.order.wish, rows) as own:
-            return self._judged(own, copies, dumps, problems)
+            return self._judged(spark, self._checked(spark))
+        if any(is_of_hadoop(dump) for dump in self.order.dumps):
+            with spark_session(self.order.wish, 1) as own:
+                return self._suited(own, self._checked(own))
+        dumps = self._checked(None)  # before Spark starts: what is wrong is said at once
+        with spark_session(self.order.wish, 1) as own:
+            return self._suited(own, dumps)
 
-    def _judged(
-        self,
-        spark: SparkSession,
-        copies: list[Copy],
-        dumps: list[CheckedDump],
-        problems: list[Problem],
-    ) -> Report:
+    def _checked(self, spark: SparkSession | None) -> list[CheckedDump]:
+        with self._timed("files"):
+            return [check_place(_place(spark, dump)) for dump in self.order.dumps]
+
+    def _suited(self, spark: SparkSession, dumps: list[CheckedDump]) -> Report:
+        manifests = [dump.manifest for dump in dumps if dump.manifest is not None]
+        suit(spark, sum(file.rows for manifest in manifests for file in manifest.files))
+        return self._judged(spark, dumps)
+
+    def _judged(self, spark: SparkSession, dumps: list[CheckedDump]) -> Report:
+        problems = [problem for dump in dumps for problem in dump.problems]
+        problems += check_together(dumps)
+        copies = named_copies(_comparable(dumps), rosters.node_names(dumps))
         plain = [
             Finding("files", _holder(copies, p), p.file, f"{p.what} ({p.flaw})") for p in problems
         ]
@@ -82,7 +88,9 @@ class Analysis:
             self._begin()
             self._write([of_rows(spark, plain)])
             if copies:
-                self._run_checks(ledger, engine)
+                with self._timed("structure"):
+                    self._run_structure(Structure(ledger, engine), of_rows(spark, plain))
+                self._run_checks(ledger)
             results = self._results(spark)
             if copies:
                 figures = self._measured(ledger, engine)
@@ -104,11 +112,21 @@ class Analysis:
         report.write(made, self.order.out)
         return made
 
-    def _run_checks(self, ledger: Ledger, engine: Engine) -> None:
-        with self._timed("structure"):
-            structure = Structure(ledger, engine)
-            self._write(structure.checks())
-            self.skipped += structure.cut
+    def _run_structure(self, structure: Structure, plain: DataFrame) -> None:
+        """Copies that are alike are looked at together, and each by itself where that finds
+        something."""
+        self._write(structure.checks())
+        standing = set(structure.alike.values())
+        if standing and any(
+            finding.check.startswith("dag.") and standing & set(finding.copy.split())
+            for finding in read_findings(self.order.out)
+        ):
+            self._begin()
+            structure = Structure(structure.ledger, structure.engine, twins={})
+            self._write([plain, *structure.checks()])
+        self.skipped += structure.cut
+
+    def _run_checks(self, ledger: Ledger) -> None:
         with self._timed("copies"):
             self._write(copies_checks.checks(ledger, self.order.settle_s))
         with self._timed("events"):
@@ -168,6 +186,12 @@ class Analysis:
         self.seconds[what] = round(time.monotonic() - began, 3)
 
 
+def _place(spark: SparkSession | None, dump: str | Path) -> Place:
+    if spark is None or not is_of_hadoop(dump):
+        return LocalPlace(Path(dump))
+    return HadoopPlace(spark, str(dump))
+
+
 def engine_named(name: str, ledger: Ledger) -> Engine:
     if name == GRAPHFRAMES:
         from quipu.spark_analytics.engine_graphframes import GraphFramesEngine
@@ -196,7 +220,7 @@ def _comparable(dumps: Sequence[CheckedDump]) -> list[CheckedDump]:
 
 def _holder(copies: Sequence[Copy], problem: Problem) -> str:
     for copy in copies:
-        if Path(problem.file).is_relative_to(copy.folder):
+        if problem.file.startswith(copy.place.file("")):
             return copy.name
     return ""
 

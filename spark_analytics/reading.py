@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +23,7 @@ from pyspark.storagelevel import StorageLevel
 from quipu.dumps import tables
 from quipu.dumps.checking import CheckedDump
 from quipu.dumps.manifest import Manifest
+from quipu.dumps.places import Place
 
 _TYPES: dict[str, DataType] = {
     tables.ID: BinaryType(),
@@ -37,8 +37,9 @@ _TYPES: dict[str, DataType] = {
 # What the checks of structure need of an event: a third of its bytes.
 SLIM = (
     *("copy", "id", "eid", "author", "author_no", "journal", "seq", "branch", "epoch", "prev"),
-    *("hlc", "depth", "state", "feed_pos"),
+    *("hlc", "depth", "state", "feed_pos", "bytes"),
 )
+PLACE = ("eid", "id")  # they decide in which partition an event lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Copy:
     """One dump, under the name that the findings call it by."""
 
     name: str
-    folder: Path
+    place: Place
     manifest: Manifest
     broken: frozenset[str] = frozenset()  # files that cannot be used
 
@@ -65,9 +66,15 @@ class Ledger:
 
     @property
     def slim(self) -> DataFrame:
-        """Events without their bytes; kept, for nearly every check reads them."""
+        """Events with a hash of their bytes in place of them; kept, for nearly every check reads
+        them, and laid out so that what joins or groups them by their ids need not move them."""
         if "slim" not in self._tables:
-            self._tables["slim"] = self.keep(self.table("events").select(*SLIM))
+            rows = self.table("events").withColumn(
+                "bytes", F.xxhash64("header", "signature", "body_bytes")
+            )
+            partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+            laid_out = rows.select(*SLIM).repartition(partitions, *PLACE)
+            self._tables["slim"] = self.keep(laid_out.sortWithinPartitions(*PLACE, "copy"))
         return self._tables["slim"]
 
     def keep(self, frame: DataFrame) -> DataFrame:
@@ -90,7 +97,7 @@ class Ledger:
 
     def _read_copy(self, copy: Copy, name: str) -> DataFrame:
         whole = [n for n in copy.manifest.names(name) if n not in copy.broken]
-        paths = [str(copy.folder / n) for n in whole]
+        paths = [copy.place.file(n) for n in whole]
         schema = schema_of(name)
         if paths:
             rows = self.spark.read.schema(schema).parquet(*paths)
@@ -113,7 +120,7 @@ def named_copies(dumps: Sequence[CheckedDump], names: dict[str, str]) -> list[Co
         name = names.get(manifest.node_id, manifest.node_id[:16])
         if often[manifest.node_id] > 1:
             name += f"@{manifest.number}"
-        prefix = len(str(dump.folder)) + 1
+        prefix = len(dump.place.file(""))
         broken = frozenset(problem.file[prefix:] for problem in dump.problems)
-        copies.append(Copy(name, dump.folder, manifest, broken))
+        copies.append(Copy(name, dump.place, manifest, broken))
     return copies

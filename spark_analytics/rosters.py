@@ -1,8 +1,8 @@
 """The documents of each copy, followed by the offline verifier: small, so without Spark."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quipu.dumps.checking import CheckedDump
@@ -18,29 +18,29 @@ def node_names(dumps: Sequence[CheckedDump]) -> dict[str, str]:
     """Node id -> name, as far as the dumps can be read."""
     names: dict[str, str] = {}
     for dump in dumps:
-        for row in _rows(dump.folder, dump, "members"):
+        for row in _rows(dump, "members"):
             node_id, name = row["node_id"], row["name"]
             assert isinstance(node_id, bytes)
             names[node_id.hex()] = str(name)
     return names
 
 
-def _rows(folder: Path, dump: CheckedDump, table: str) -> list[Row]:
+def _rows(dump: CheckedDump, table: str) -> list[Row]:
     broken = {problem.file for problem in dump.problems}
     files = dump.manifest.names(table) if dump.manifest else []
     rows: list[Row] = []
     for name in files:
-        if str(folder / name) not in broken:
-            rows += pq.read_table(folder / name).to_pylist()
+        if dump.place.file(name) not in broken:
+            rows += pq.read_table(pa.BufferReader(dump.place.read(name))).to_pylist()
     return rows
 
 
 def check(copies: Sequence[Copy], dumps: Sequence[CheckedDump]) -> Iterator[Finding]:
-    of_folder = {dump.folder: dump for dump in dumps}
+    of_place = {dump.place: dump for dump in dumps}
     documents: dict[object, object] = {}
     for copy in copies:
-        dump = of_folder[copy.folder]
-        config = sorted(_rows(copy.folder, dump, "config"), key=lambda row: str(row["epoch"]))
+        dump = of_place[copy.place]
+        config = sorted(_rows(dump, "config"), key=lambda row: str(row["epoch"]))
         for row in config:
             if documents.setdefault(row["epoch"], row["document"]) != row["document"]:
                 yield Finding("config.chain", copy.name, str(row["epoch"]), "differs among copies")
@@ -51,7 +51,7 @@ def check(copies: Sequence[Copy], dumps: Sequence[CheckedDump]) -> Iterator[Find
             continue
         members = {
             (row["epoch"], row["node_no"], row["node_id"], row["confirms"])
-            for row in _rows(copy.folder, dump, "members")
+            for row in _rows(dump, "members")
         }
         for epoch, number, _, _ in sorted(members ^ expected, key=str):
             yield Finding(

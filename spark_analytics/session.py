@@ -77,6 +77,9 @@ def suit(spark: SparkSession, rows: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", str(few))
     spark.conf.set("spark.sql.codegen.wholeStage", str(rows >= limits.ROWS_SMALL).lower())
     spark.conf.set("spark.sql.adaptive.enabled", str(rows >= limits.ROWS_SMALL).lower())
+    # What is kept lies as it was laid out, and is joined where it lies.
+    spark.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "false")
+    spark.conf.set("spark.sql.requireAllClusterKeysForCoPartition", "false")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     for name in ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"):
         spark.conf.set(name, "false")

@@ -7,26 +7,42 @@ loop, whatever the ledger's size; only where it does not is a loop looked for.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from quipu.spark_analytics import limits
+from quipu.spark_analytics import alike, limits
 from quipu.spark_analytics.engine import ROOT_EID, Engine
-from quipu.spark_analytics.findings import cord_text, found, hex_of, slot_text, unsigned
-from quipu.spark_analytics.reading import Ledger
+from quipu.spark_analytics.findings import (
+    cord_text,
+    found,
+    hex_of,
+    of_rows,
+    slot_text,
+    unsigned,
+)
+from quipu.spark_analytics.reading import PLACE, Ledger
 
 BELOW = ["author_no", "journal", "seq", "epoch", "hlc", "depth", "state", "feed_pos"]
+CHILD = ["ceid", "child", "copy"]  # in this order rows lie together
+TWIN_FEEDS = "twin_feeds"
 
 
 @dataclass(slots=True)
 class Structure:
-    """Edges with what is above and below them; kept, for several checks read it."""
+    """Edges with what is above and below them; kept, for several checks read it.
+
+    Of copies that are alike one is looked at, and of the others what they need not have alike: what
+    is Unread, and the order of the feed. So a finding of one that stands for others is a reason to
+    look at all of them: with `twins={}`.
+    """
 
     ledger: Ledger
     engine: Engine
     loop_edges_max: int = limits.LOOP_EDGES_MAX
+    twins: dict[str, str] | None = None  # None: whoever is found to be one
     cut: list[str] = field(default_factory=list)  # what was not looked at, and why
     _joined: DataFrame | None = None
+    _once: DataFrame | None = None
 
     def checks(self) -> Iterator[DataFrame]:
         yield self.duplicates()
@@ -42,6 +58,12 @@ class Structure:
         yield self.islands()
 
     @property
+    def alike(self) -> dict[str, str]:
+        if self.twins is None:
+            self.twins = alike.twins(self.ledger)
+        return self.twins
+
+    @property
     def joined(self) -> DataFrame:
         if self._joined is None:
             self._joined = self.ledger.keep(self.unkept)
@@ -49,21 +71,58 @@ class Structure:
 
     @property
     def unkept(self) -> DataFrame:
-        slim = self.ledger.slim.distinct()
-        edges = self.ledger.table("edges")
+        """What is below comes first: then all rows of an event lie where it does."""
+        slim = self.once
+        if self.alike:
+            slim = slim.join(self._feeds_of_twins(), [*PLACE], "left")
+        names = [*BELOW, TWIN_FEEDS] if self.alike else BELOW
         below = slim.select(
-            "copy",
             F.col("eid").alias("peid"),
             F.col("id").alias("parent"),
-            *[F.col(name).alias(f"p_{name}") for name in BELOW],
+            "copy",
+            *[F.col(name).alias(f"p_{name}") for name in names],
         )
-        above = slim.select("copy", F.col("eid").alias("ceid"), F.col("id").alias("child"), *BELOW)
-        return edges.join(above, ["copy", "ceid", "child"], "left").join(
-            below, ["copy", "peid", "parent"], "left"
+        above = slim.select(F.col("eid").alias("ceid"), F.col("id").alias("child"), "copy", *names)
+        return self._edges.join(below, ["peid", "parent", "copy"], "left").join(
+            above, ["ceid", "child", "copy"], "left"
         )
 
+    @property
+    def once(self) -> DataFrame:
+        """Without rows that stand twice, so that none is joined twice."""
+        if self._once is None:
+            slim = self.ledger.slim
+            self._once = slim if self.duplicates().isEmpty() else slim.distinct()
+        return self._once
+
+    @property
+    def _own(self) -> DataFrame:
+        """Events that are looked at in their own copy."""
+        slim = self.ledger.slim
+        if not self.alike:
+            return slim
+        return slim.where(~F.col("copy").isin([*self.alike]) | (F.col("state") != "read"))
+
+    @property
+    def _edges(self) -> DataFrame:
+        """Of what is looked at."""
+        edges = self.ledger.table("edges")
+        if not self.alike:
+            return edges
+        is_twin = F.col("copy").isin([*self.alike])
+        unread = self._own.where(is_twin)
+        return edges.where(~is_twin).unionByName(alike.of_unread(edges.where(is_twin), unread))
+
+    def _feeds_of_twins(self) -> DataFrame:
+        """eid, id, and the feed position in each of the twins."""
+        positions = [F.max(F.when(F.col("copy") == twin, F.col("feed_pos"))) for twin in self.alike]
+        read = self.ledger.slim.where(
+            F.col("copy").isin([*self.alike]) & (F.col("state") == "read")
+        )
+        return read.groupBy(*PLACE).agg(F.array(*positions).alias(TWIN_FEEDS))
+
     def duplicates(self) -> DataFrame:
-        often = self.ledger.slim.groupBy("copy", "id").agg(F.count("*").alias("times"))
+        often = self.ledger.slim.groupBy("copy", *PLACE).agg(F.count("*").alias("times"))
         return found(often.where("times > 1"), "dag.duplicate", hex_of("id"), F.col("times"))
 
     def stray_edges(self) -> DataFrame:
@@ -95,23 +154,25 @@ class Structure:
 
     def roots(self) -> DataFrame:
         """Without prev although not first; or first, and its prev is not the genesis."""
-        with_prev = self.ledger.table("edges").where("ordinal = 0").select("copy", "ceid", "child")
-        first = F.col("prev") == F.lit(self.ledger.cluster_id)
-        rootless = self.ledger.slim.select(
-            "copy", F.col("eid").alias("ceid"), F.col("id").alias("child"), "seq", "prev"
-        ).join(with_prev, ["copy", "ceid", "child"], "left_anti")
-        wrong = rootless.where((F.col("seq") != 1) | ~first)
+        with_prev = self.joined.where("ordinal = 0").select(*CHILD)
+        rootless = self._as_children().join(with_prev, CHILD, "left_anti")
+        wrong = rootless.where(~self._is_lawful_root())
         return found(wrong, "dag.root", hex_of("child"), F.col("seq"))
+
+    def _as_children(self) -> DataFrame:
+        return self._own.select(
+            F.col("eid").alias("ceid"), F.col("id").alias("child"), "copy", "seq", "prev", "depth"
+        )
+
+    def _is_lawful_root(self) -> Column:
+        return (F.col("seq") == 1) & (F.col("prev") == F.lit(self.ledger.cluster_id))
 
     def depths(self) -> DataFrame:
         """Of events whose parents are all there."""
-        greatest = self.joined.groupBy("copy", "ceid", "child").agg(
+        greatest = self.joined.groupBy(*CHILD).agg(
             F.max("p_depth").alias("below"), F.min(F.col("p_seq").isNotNull()).alias("whole")
         )
-        own = self.ledger.slim.select(
-            "copy", F.col("eid").alias("ceid"), F.col("id").alias("child"), "depth"
-        )
-        both = own.join(greatest, ["copy", "ceid", "child"], "left")
+        both = self._as_children().join(greatest, CHILD, "left")
         expected = 1 + F.coalesce(F.col("below"), F.lit(0))
         wrong = both.where(F.coalesce("whole", F.lit(True)) & (F.col("depth") != expected))
         detail = F.concat(F.col("depth"), F.lit(" in place of "), expected)
@@ -161,6 +222,14 @@ class Structure:
         below = F.col("p_feed_pos").isNull() | (F.col("p_feed_pos") >= F.col("feed_pos"))
         wrong = self.joined.where(is_read & F.col("p_seq").isNotNull() & below)
         yield found(wrong, "dag.feed", hex_of("child"), hex_of("parent"))
+        for at, (twin, stands) in enumerate(self.alike.items()):
+            own, under = F.col(TWIN_FEEDS)[at], F.col(f"p_{TWIN_FEEDS}")[at]
+            both = self.joined.where(
+                is_read & (F.col("copy") == stands) & F.col("p_seq").isNotNull()
+            )
+            wrong = both.where(under.isNull() | (under >= own))
+            named = wrong.withColumn("copy", F.lit(twin))
+            yield found(named, "dag.feed", hex_of("child"), hex_of("parent"))
         counted = (
             self.ledger.slim.where(is_read)
             .groupBy("copy")
@@ -190,8 +259,12 @@ class Structure:
         return found(forked, "dag.fork", hex_of("id"), slot_text())
 
     def islands(self) -> DataFrame:
-        """Over all copies together: a component in which no cord begins."""
+        """Over all copies together: a component in which no cord begins. Where every event is the
+        lawful first of a cord, or has a parent of less depth, all hang on the genesis: only
+        otherwise are components looked for."""
         slim = self.ledger.slim
+        if self._all_hang():
+            return of_rows(self.ledger.spark, [])
         vertices = slim.select("eid").distinct()
         above = slim.select(F.col("eid").alias("ceid")).distinct()
         below = slim.select(F.col("eid").alias("peid")).distinct()
@@ -217,3 +290,8 @@ class Structure:
             )
         )
         return found(named, "dag.island", hex_of("id"), F.concat(F.lit("cord "), F.col("cord")))
+
+    def _all_hang(self) -> bool:
+        deeper = self.joined.where(F.col("p_depth") < F.col("depth")).select(*CHILD)
+        others = self._as_children().where(~self._is_lawful_root())
+        return others.join(deeper, CHILD, "left_anti").isEmpty()

@@ -124,7 +124,7 @@ class StoredEvent(NamedTuple):
         """The whole event; its body gives the entries root of the header."""
         event = self.unchecked()
         try:
-            leaves = _checked_leaves(event.body, self.header.entries_root)
+            leaves, _ = _checked_entries(event.body, self.header.entries_root)
         except _Unsound as unsound:
             raise self.corrupt(str(unsound)) from unsound
         return event._replace(leaves=leaves)
@@ -179,6 +179,18 @@ def open_blob(slot: Slot, blob: memoryview) -> StoredEvent:
     return StoredEvent(slot, identity, header, header_bytes, signature, count, body_bytes, blob)
 
 
+def event_and_entries(slot: Slot, blob: memoryview) -> tuple[SignedEvent, list[bytes]]:
+    """As `open_blob(slot, blob).event()`, and its entries, which that has decoded anyway."""
+    try:
+        identity, signature, header_bytes, _, body_bytes = _checked_parts(blob)
+        header = _checked_header(_headers, header_bytes, slot.journal, slot.seq)
+        body = bytes(blob[len(blob) - body_bytes :])
+        leaves, entries = _checked_entries(body, header.entries_root)
+    except _Unsound as unsound:
+        raise StoreCorrupt("events", describe(slot), str(unsound)) from unsound
+    return SignedEvent(identity, header, header_bytes, signature, body, leaves), entries
+
+
 def meta_of_blob(slot: Slot, blob: memoryview) -> EventMeta:
     """As `open_blob(slot, blob).meta()`, without what is not asked for."""
     try:
@@ -213,7 +225,7 @@ def held_of(branch: BranchKey, seq: Seq, blob: memoryview) -> Held:
         body = bytes(blob[-body_bytes:])
         root = header[-HASH_BYTES:]  # its last field
         if count != 1 or not _is_lone_entry(body, root):
-            _checked_leaves(body, root)
+            _checked_entries(body, root)
     except _Unsound as unsound:
         slot = Slot(*branch.cord, seq, branch.number)
         raise StoreCorrupt("events", describe(slot), str(unsound)) from unsound
@@ -264,15 +276,16 @@ def _is_lone_entry(body: bytes, root: bytes) -> bool:
     return sha256(b"\0" + entry).digest() == root and encode([entry]) == body
 
 
-def _checked_leaves(body: bytes, root: bytes) -> tuple[bytes, ...]:
+def _checked_entries(body: bytes, root: bytes) -> tuple[tuple[bytes, ...], list[bytes]]:
+    """Leaves and entries."""
     try:
         entries = _bodies.decode(body)
     except msgspec.DecodeError as error:
         raise _Unsound(f"the body does not decode: {error}") from error
     leaves = merkle.leaf_hashes(entries)
-    if merkle.root_of(leaves) != root:
+    if (leaves[0] if len(leaves) == 1 else merkle.root_of(leaves)) != root:
         raise _Unsound("the body does not give the entries root of the header")
     # The root does not cover what stands between the entries; the one encoding does.
     if encode(entries) != body:
         raise _Unsound("the body is not canonical")
-    return leaves
+    return leaves, entries

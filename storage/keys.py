@@ -4,7 +4,7 @@ from struct import Struct, error
 from typing import Any
 
 from quipu.ledger import messages
-from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Seq, Slot
+from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Slot
 from quipu.storage.store import StoreCorrupt
 
 PREFIX_BYTES = messages.PREFIX_BYTES  # of an id: one length in the index and on the wire
@@ -37,8 +37,7 @@ def slot_key(slot: Slot) -> bytes:
 
 
 def slot_of(key: bytes | memoryview) -> Slot:
-    author_no, journal, seq, number = _unpacked(_SLOT, key)
-    return Slot(NodeNo(author_no), Journal(journal), Seq(seq), number)
+    return Slot._make(_unpacked(_SLOT, key))
 
 
 def numbers_of_slot(key: bytes | memoryview) -> tuple[Any, ...]:

@@ -29,5 +29,9 @@ REPORT_INTERVAL_S = 0.2  # how often it says how far it is; for people who look 
 FINDINGS_SAID_MAX = 100  # of one check in one answer; the others are counted
 BESIDE_NICE = 10  # the node's own work comes first
 
+# --- export --------------------------------------------------------------------------------------
+EXPORT_PIECE_EVENTS = 4_096  # handed to Arrow together: 5 MiB of Python objects at a time
+EXPORT_PIECE_ENTRIES = 16_384  # or so many entries; a piece ends with the event that reaches it
+
 # --- files ---------------------------------------------------------------------------------------
 SET_ASIDE_MAX = 1_000  # damaged environments kept beside each other

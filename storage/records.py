@@ -193,16 +193,18 @@ def index_record(identity: EventId, slot_key: bytes) -> bytes:
 
 def only_slot(identity: EventId, value: memoryview) -> Slot | None:
     """The slot where, as nearly always, this event is the only one with its prefix (3 us less)."""
-    rest = identity[keys.PREFIX_BYTES :]
-    if len(value) != keys.SLOT_BYTES + len(rest) or value[keys.SLOT_BYTES :] != rest:
+    data, rest = bytes(value), identity[keys.PREFIX_BYTES :]
+    if len(data) != keys.SLOT_BYTES + len(rest) or not data.endswith(rest):
         return None
-    return keys.slot_of(value[: keys.SLOT_BYTES])
+    return keys.slot_of(data[: keys.SLOT_BYTES])
 
 
 def index_rows(prefix: Bytes, value: Bytes) -> list[tuple[EventId, Slot]]:
     """All events with that prefix, the one stored first first."""
     row_bytes = keys.SLOT_BYTES + HASH_BYTES - keys.PREFIX_BYTES
     data, start = bytes(value), bytes(prefix)
+    if len(data) == row_bytes:  # nearly always
+        return [(EventId(start + data[keys.SLOT_BYTES :]), keys.slot_of(data[: keys.SLOT_BYTES]))]
     if not data or len(data) % row_bytes:
         raise StoreCorrupt("ids", f"prefix {start.hex()}", f"{len(data)} bytes")
     return [

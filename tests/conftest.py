@@ -5,11 +5,6 @@ import os
 import hypothesis
 import pytest
 
-if os.environ.get("QUIPU_MUTANT"):  # before anything imports what it takes the place of
-    from tests.mutants import put_in_place
-
-    put_in_place(os.environ["QUIPU_MUTANT"])
-
 # How long an example takes is the machine's business: other tests run beside it.
 hypothesis.settings.register_profile("shared-machine", deadline=None)
 hypothesis.settings.load_profile("shared-machine")

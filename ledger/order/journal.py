@@ -24,6 +24,7 @@ from quipu.ledger.order.config import ConfigOutcome, ConfigStream
 from quipu.ledger.order.config_items import read_config
 from quipu.ledger.order.extension import ModelEvent, references_of
 from quipu.ledger.order.items import EventReference, read_item
+from quipu.ledger.order.marks import ExecutorItem, Marks, read_mark
 from quipu.ledger.order.registry import ItemPlace, Registry, RegistryOutcome
 from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
 from quipu.ledger.refusals import Reason, refuse
@@ -115,7 +116,7 @@ class Reader(Protocol):
         """The events of other branches that this one goes on from, one for each of them."""
 
 
-Done = Outcome | RegistryOutcome | ConfigOutcome
+Done = Outcome | RegistryOutcome | ExecutorItem | ConfigOutcome
 
 
 class Applied(NamedTuple):
@@ -139,6 +140,7 @@ class Journal:
     ordered: dict[BranchKey, tuple[Seq, EventId]] = field(default_factory=dict)
     sequences: Sequences = field(default_factory=Sequences)
     registry: Registry = field(default_factory=Registry)
+    marks: Marks = field(default_factory=Marks)
     config: ConfigStream = field(default_factory=ConfigStream)
     _chosen: deque[LogEntry] = field(default_factory=deque)
     _base: tuple[Index, JournalRecord] | None = None
@@ -232,6 +234,9 @@ class Journal:
             elif (of_client := read_client_item(data)) is not None:
                 place = ItemPlace(Regime(entry.regime), self.applied, number)
                 outcomes.append((number, self.registry.apply(of_client, place)))
+            elif (mark := read_mark(data)) is not None:
+                self.marks.take(mark)
+                outcomes.append((number, mark))
             elif (change := self._reconfigured(data)) is not None:
                 outcomes.append((number, change))
         return Applied(entry, tuple(events), tuple(outcomes))

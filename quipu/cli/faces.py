@@ -23,6 +23,9 @@ class HttpFaces:
     def urls(self) -> dict[str, str]:
         return {"api": self.running.url, "ops": self.running.ops_url or ""}
 
+    def reload(self) -> list[str]:
+        return self.running.reload()
+
     async def stop(self, grace_s: float) -> None:
         await self.running.stop(grace_s)
 

@@ -15,6 +15,7 @@ from quipu.cli import (
     node_commands,
     offline_commands,
     order_commands,
+    secret_commands,
     store_commands,
 )
 
@@ -76,6 +77,10 @@ app.command("members", epilog="Example: `quipu members`")(ledger_commands.member
 app.command("query", epilog="Example: `quipu query frontier --timeout 3`")(ledger_commands.query)
 app.command("leave", epilog="Example: `quipu leave --data-dir var`")(store_commands.leave)
 app.command("drain", epilog="Example: `quipu drain --data-dir var`")(store_commands.drain)
+app.command("reload", epilog="Example: `quipu reload --data-dir var`")(store_commands.reload)
+app.command("log-level", epilog="Example: `quipu log-level debug --data-dir var`")(
+    store_commands.log_level
+)
 app.command("keys", epilog="Example: `quipu keys --data-dir var --json`")(store_commands.keys)
 app.command("export", epilog="Example: `quipu export dumps/n1 --data-dir var`")(
     store_commands.export
@@ -115,6 +120,35 @@ app.add_typer(token, name="token")
 
 app.add_typer(devnet_commands.devnet, name="devnet")
 
+secret = typer.Typer(
+    help="Change the cluster's secret in steps: add, lead, drop; each counts at the next start.",
+    epilog="Example: `quipu secret new next.key`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+secret.command("new", epilog="Example: `quipu secret new next.key`")(secret_commands.new)
+secret.command("add", epilog="Example: `quipu secret add next.key --data-dir var`")(
+    secret_commands.add
+)
+secret.command("lead", epilog="Example: `quipu secret lead SHA256:4kQ --data-dir var`")(
+    secret_commands.lead
+)
+secret.command("drop", epilog="Example: `quipu secret drop SHA256:9fT --data-dir var`")(
+    secret_commands.drop
+)
+app.add_typer(secret, name="secret")
+
+debug = typer.Typer(
+    help="For reports of what went wrong.",
+    epilog="Example: `quipu debug bundle report.tar.gz`",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+debug.command("bundle", epilog="Example: `quipu debug bundle report.tar.gz --data-dir var`")(
+    secret_commands.bundle
+)
+app.add_typer(debug, name="debug")
+
 store = typer.Typer(
     help="The store of a node of this machine.",
     epilog="Example: `quipu store stats --data-dir var`",
@@ -133,6 +167,9 @@ store.command("backup", epilog="Example: `quipu store backup /backups/monday --d
 )
 store.command("restore", epilog="Example: `quipu store restore /backups/monday --data-dir var`")(
     store_commands.restore
+)
+store.command("repair", epilog="Example: `quipu store repair --data-dir var`")(
+    store_commands.repair
 )
 store.command("compact", epilog="Example: `quipu store compact --data-dir var`")(
     store_commands.compact

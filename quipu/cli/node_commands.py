@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from quipu.node.config import Config, Value
+    from quipu.node.settings import Settings
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="TOML file of settings; or QUIPU_CONFIG.")
@@ -107,7 +108,11 @@ def run(
         )
         if insecure:
             given["api.insecure"] = as_flag("true", "--insecure")
-        code = run_node(load(config, given).settings, as_json=json)
+
+        def read() -> "Settings":
+            return load(config, given).settings
+
+        code = run_node(read(), json, again=read)
         raise typer.Exit(int(code))
 
 

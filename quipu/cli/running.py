@@ -4,26 +4,30 @@ import gc
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import uvloop
 
-from quipu.cli.faces import start_faces
+from quipu.cli.faces import HttpFaces, start_faces
 from quipu.ledger.epochs import cluster_id_of
 from quipu.node import clock, failpoints, limits, open_files, program
-from quipu.node.exits import Exit
-from quipu.node.logs import bridge, open_log
+from quipu.node.exits import CannotStart, Exit
+from quipu.node.logs import Log, Threshold, bridge, open_log
 from quipu.node.program import Faces, Node
 from quipu.node.service import Ledger
 from quipu.node.settings import Settings
 from quipu.p2p.addresses import uri_of
 
 
-def run_node(settings: Settings, as_json: bool) -> Exit:
+def run_node(settings: Settings, as_json: bool, again: Callable[[], Settings]) -> Exit:
+    """`again` reads the configuration anew, for a reload. Raises `CannotStart`."""
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
     clock.set_wrong(os.environ.get(clock.VARIABLE, ""))
     sys.setswitchinterval(limits.GIL_SWITCH_S)
-    log = open_log(settings.log)
+    threshold = Threshold(settings.log.level)
+    log = open_log(settings.log, threshold=threshold)
     allowed = open_files.raise_to(open_files.needed(settings))
     if allowed < open_files.needed(settings):
         log.warning("few files may be open: see `ulimit -Hn`", allowed=allowed)
@@ -35,6 +39,8 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
 
     async def start(node: Node) -> Faces:
         faces = await start_faces(node.ledger, settings, node.administration)
+        node.administration.threshold = threshold
+        node.administration.reload = partial(_reload, faces, threshold, log, again)
         _say_ready(node.ledger, settings, faces.urls, as_json)
         log.info("running", node=node.ledger.node_id.hex()[:16], **faces.urls)
         return faces
@@ -44,6 +50,21 @@ def run_node(settings: Settings, as_json: bool) -> Exit:
     gc.freeze()
     gc.set_threshold(*limits.GC_THRESHOLDS)
     return uvloop.run(program.run(settings, log, start))
+
+
+def _reload(
+    faces: HttpFaces, threshold: Threshold, log: Log, again: Callable[[], Settings]
+) -> list[str]:
+    """What can be changed without a start; the rest of the configuration waits for one."""
+    faults = faces.reload()
+    try:
+        threshold.move(again().log.level)
+    except CannotStart as error:
+        faults.append(f"configuration: {error.what}")
+    for fault in faults:
+        log.error("not read again", what=fault)
+    log.info("read again: tokens, certificate, log level", level=threshold.level)
+    return faults
 
 
 def _uri(ledger: Ledger) -> str:

@@ -3,12 +3,21 @@
 Where the node runs it is asked over its admin socket; where it does not, the work is done here.
 """
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quipu.cli.node_commands import ConfigFile, DataDir, Json, Set, explained, flags_of, load
+
+
+class Level(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
 
 Signatures = Annotated[
     bool, typer.Option("--signatures", help="Check every signature, too: far slower.")
@@ -107,6 +116,18 @@ def compact(
         storing.compact(found, json)
 
 
+def repair(
+    data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
+) -> None:
+    """Set a damaged store aside, so that the next start fetches everything from the other members.
+    The node must not run. Refused where no other member is known to hold the rest."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.repair(found, json)
+
+
 def export(
     target: Annotated[Path, typer.Argument(help="A new directory, or a dump of this node.")],
     entries: Annotated[
@@ -157,6 +178,33 @@ def leave(
     """Say goodbye to the other nodes, signed, and end: to them it is LEFT at once, not silent. It
     stays a member of the roster; the next start brings it back."""
     drain(timeout, data_dir, config, settings, json)
+
+
+def reload(
+    data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
+) -> None:
+    """Let the node read its tokens, its certificate and its log level again, as SIGHUP does. Exit
+    code 1: something could not be read, and goes on as it was."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        raise typer.Exit(int(storing.reload(found, json)))
+
+
+def log_level(
+    level: Annotated[Level, typer.Argument(help="The least that is written.")],
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Let the node write more to its log, or less, until its next start or reload."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.set_log_level(found, level, json)
 
 
 def journal_recover(

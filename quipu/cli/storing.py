@@ -1,5 +1,6 @@
 """What `quipu store`, `quipu drain` and `quipu keys` do."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,10 @@ from urllib.parse import urlencode
 
 import typer
 
-from quipu.cli.admin_socket import LOOK_INTERVAL_S, running_node
+from quipu.cli.admin_socket import LOOK_INTERVAL_S, AdminSocket, running_node
 from quipu.cli.progress import Bar
 from quipu.cli.remote import Output, Remote, fail
+from quipu.node import damage
 from quipu.node.clock import wall_ms
 from quipu.node.data_directory import STORE_FOLDER, open_directory
 from quipu.node.doctor import holder_of
@@ -21,7 +23,7 @@ from quipu.node.key_list import KeyRow, key_rows
 from quipu.node.restoring import restore as restore_store
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
-from quipu.storage.backup import BackupFailed, copy_store, refuse_taken
+from quipu.storage.backup import BackupFailed, copy_store, refuse_taken, set_aside
 from quipu.storage.compaction import compact_store
 from quipu.storage.counting import read_stats
 from quipu.storage.environment import StoreMissing
@@ -102,10 +104,7 @@ def compact(settings: Settings, as_json: bool) -> None:
 
 
 def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:
-    node = running_node(settings)
-    if node is None:
-        fail(f"no node runs in {_folder(settings)}", Exit.UNREACHABLE)
-    told = node.ask("POST", "/v1/admin/drain")
+    told = _running(settings).ask("POST", "/v1/admin/drain")
     ends_s = time.monotonic() + timeout_s
     while holder_of(_folder(settings)) is not None:
         if time.monotonic() > ends_s:
@@ -113,6 +112,40 @@ def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:
         time.sleep(LOOK_INTERVAL_S)
     show({"pid": told["pid"], "ended": True}, as_json)
     return Exit.OK
+
+
+def reload(settings: Settings, as_json: bool) -> Exit:
+    told = _running(settings).ask("POST", "/v1/admin/reload")
+    show({"read": not told["faults"], "faults": "; ".join(told["faults"])}, as_json)
+    return Exit.FAILURE if told["faults"] else Exit.OK
+
+
+def set_log_level(settings: Settings, level: str, as_json: bool) -> None:
+    show(_running(settings).ask("PUT", "/v1/admin/log-level", {"level": level}), as_json)
+
+
+def repair(settings: Settings, as_json: bool) -> None:
+    directory = open_directory(_folder(settings), None)  # refused while a process uses it
+    try:
+        if not damage.has_others(directory):
+            raise damage.refused(StoreError("only this node is known to hold it"))
+        with named_errors():
+            aside = set_aside(directory.store_path)
+    finally:
+        directory.close()
+    show({"aside": str(aside)}, as_json)
+    print(
+        "Start the node: it fetches what the other members hold. When `quipu check` finds nothing "
+        "wrong any more, the folder that was set aside can go.",
+        file=sys.stderr,
+    )
+
+
+def _running(settings: Settings) -> AdminSocket:
+    node = running_node(settings)
+    if node is None:
+        fail(f"no node runs in {_folder(settings)}", Exit.UNREACHABLE)
+    return node
 
 
 def show_keys(settings: Settings, as_json: bool) -> None:

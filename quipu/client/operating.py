@@ -24,6 +24,14 @@ class AsyncOperator:
         """The node takes nothing more, finishes what it took, and ends."""
         return await self._admin("POST", "/v1/admin/drain", rounds=1)
 
+    async def reload(self) -> Any:
+        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        return await self._admin("POST", "/v1/admin/reload", rounds=1)
+
+    async def set_log_level(self, level: str) -> Any:
+        """debug, info, warning or error, until the next start or reload."""
+        return await self._admin("PUT", "/v1/admin/log-level", {"level": level})
+
     async def keys(self) -> Any:
         """Which keys the node has; no secret is among them."""
         return await self._admin("GET", "/v1/admin/keys")
@@ -90,6 +98,14 @@ class Operator(ABC):
     def drain(self) -> Any:
         """The node takes nothing more, finishes what it took, and ends."""
         return self._run(self._client.drain())
+
+    def reload(self) -> Any:
+        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        return self._run(self._client.reload())
+
+    def set_log_level(self, level: str) -> Any:
+        """debug, info, warning or error, until the next start or reload."""
+        return self._run(self._client.set_log_level(level))
 
     def keys(self) -> Any:
         """Which keys the node has; no secret is among them."""

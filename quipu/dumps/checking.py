@@ -19,8 +19,8 @@ from quipu.dumps.manifest import (
     ManifestUnreadable,
     ManifestWrong,
 )
+from quipu.dumps.places import LocalPlace, Place
 from quipu.dumps.tables import arrow_schema, eid_of
-from quipu.dumps.whole import sha256_of
 from quipu.verify.values import is_signed
 
 
@@ -66,9 +66,15 @@ class Problem(NamedTuple):
 
 
 class CheckedDump(NamedTuple):
-    folder: Path
+    place: Place
     manifest: Manifest | None  # None: there is nothing to go on from
     problems: list[Problem]
+
+    @property
+    def folder(self) -> Path:
+        """Of one on this machine."""
+        assert isinstance(self.place, LocalPlace)
+        return self.place.folder
 
 
 Looked = Callable[[str, int, int], None]  # what is looked at, how many files done, of how many
@@ -76,58 +82,62 @@ Looked = Callable[[str, int, int], None]  # what is looked at, how many files do
 
 def check_files(folder: Path, looked: Looked = lambda what, done, total: None) -> CheckedDump:
     """The manifest, its signature, and every file by its size and hash."""
+    return check_place(LocalPlace(folder), looked)
+
+
+def check_place(place: Place, looked: Looked = lambda what, done, total: None) -> CheckedDump:
     problems: list[Problem] = []
     try:
-        found = manifest.read_manifest(folder)
+        found = manifest.manifest_at(place)
     except (ManifestUnreadable, ManifestWrong) as error:
-        return CheckedDump(folder, None, [_of_manifest(folder, error)])
+        return CheckedDump(place, None, [_of_manifest(place, error)])
     for done, file in enumerate(found.files):
         looked(file.name, done, len(found.files))
-        problems.extend(_of_file(folder, file))
-    problems.extend(_strays(folder, found))
-    return CheckedDump(folder, found, problems)
+        problems.extend(_of_file(place, file))
+    problems.extend(_strays(place, found))
+    return CheckedDump(place, found, problems)
 
 
-def _of_manifest(folder: Path, error: Exception) -> Problem:
-    file, flaw = str(folder / MANIFEST_FILE), Flaw.MANIFEST_WRONG
+def _of_manifest(place: Place, error: Exception) -> Problem:
+    file, flaw = place.file(MANIFEST_FILE), Flaw.MANIFEST_WRONG
     if isinstance(error, ManifestUnreadable):
         flaw = Flaw.FORMAT_UNKNOWN if "format" in str(error) else Flaw.UNREADABLE
-        if folder.is_dir() and not (folder / MANIFEST_FILE).exists():
+        if place.is_folder() and MANIFEST_FILE not in place.names():
             return Problem(Flaw.UNFINISHED, file, "there is no manifest: it is written last")
     return Problem(flaw, file, str(error))
 
 
-def _of_file(folder: Path, file: DumpFile) -> Iterator[Problem]:
-    path = folder / file.name
+def _of_file(place: Place, file: DumpFile) -> Iterator[Problem]:
+    path = place.file(file.name)
     try:
-        size = path.stat().st_size
+        size = place.size(file.name)
         if size < file.bytes:
-            yield Problem(Flaw.FILE_CUT, str(path), f"{size} bytes of {file.bytes}")
-        elif size > file.bytes or sha256_of(path) != file.sha256:
-            yield Problem(Flaw.FILE_CHANGED, str(path), "is not the file that was written")
+            yield Problem(Flaw.FILE_CUT, path, f"{size} bytes of {file.bytes}")
+        elif size > file.bytes or place.sha256(file.name) != file.sha256:
+            yield Problem(Flaw.FILE_CHANGED, path, "is not the file that was written")
     except FileNotFoundError:
-        yield Problem(Flaw.FILE_MISSING, str(path), "is not there")
+        yield Problem(Flaw.FILE_MISSING, path, "is not there")
     except OSError as error:
-        yield Problem(Flaw.UNREADABLE, str(path), error.strerror or str(error))
+        yield Problem(Flaw.UNREADABLE, path, error.strerror or str(error))
 
 
-def _strays(folder: Path, found: Manifest) -> Iterator[Problem]:
+def _strays(place: Place, found: Manifest) -> Iterator[Problem]:
     known = {MANIFEST_FILE, *(file.name for file in found.files)}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.relative_to(folder).as_posix() not in known:
-            yield Problem(Flaw.FILE_STRAY, str(path), "is not named by the manifest")
+    for name in place.names():
+        if name not in known:
+            yield Problem(Flaw.FILE_STRAY, place.file(name), "is not named by the manifest")
 
 
 def check_together(dumps: Sequence[CheckedDump]) -> list[Problem]:
     """Whether these can be compared: one cluster; of one node, each dump behind the one before."""
-    known = [(dump.folder, dump.manifest) for dump in dumps if dump.manifest is not None]
+    known = [(dump.place, dump.manifest) for dump in dumps if dump.manifest is not None]
     problems = []
-    for folder, found in known:
-        file = str(folder / MANIFEST_FILE)
+    for place, found in known:
+        file = place.file(MANIFEST_FILE)
         if found.cluster_id != known[0][1].cluster_id:
             what = f"cluster {found.cluster_id[:16]}, the first is {known[0][1].cluster_id[:16]}"
             problems.append(Problem(Flaw.CLUSTER_FOREIGN, file, what))
-        problems.extend(_of_chain(file, found, [m for f, m in known if f != folder]))
+        problems.extend(_of_chain(file, found, [m for p, m in known if p is not place]))
     return problems
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from quipu.dumps import limits
+from quipu.dumps.places import LocalPlace, Place
 from quipu.dumps.tables import TABLES
 from quipu.dumps.whole import write_whole
 from quipu.verify.values import is_signed, tagged
@@ -160,9 +161,12 @@ def check_signature(manifest: Manifest) -> None:
 
 def read_manifest(folder: Path) -> Manifest:
     """Signed by the node that it names. Raises `ManifestUnreadable` or `ManifestWrong`."""
-    path = folder / MANIFEST_FILE
+    return manifest_at(LocalPlace(folder))
+
+
+def manifest_at(place: Place) -> Manifest:
     try:
-        found = from_bytes(path.read_bytes())
+        found = from_bytes(place.read(MANIFEST_FILE))
     except OSError as error:
         raise ManifestUnreadable(error.strerror or str(error)) from error
     check_signature(found)

@@ -43,6 +43,8 @@ ACL_BYTES_MAX = ACCESS_LIST_BYTES_MAX  # 1,000 rules over names of a usual lengt
 MARK_STRIDE = 64  # log indexes between two kept digests: executors are never level
 MARKS_KEPT = 4_096  # 262,144 indexes back, two minutes at 2,000 a second
 
+DIGESTS_RECENT_MAX = 16_384  # indexes with commands whose digest is at hand: 2 MiB
+
 # --- local reading -------------------------------------------------------------------------------
 QUERY_ROWS_MAX = 10_000  # rows of one answer
 QUERY_BYTES_MAX = 4 * MIB  # encoded rows of one answer

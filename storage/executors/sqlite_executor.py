@@ -101,6 +101,7 @@ class SqliteExecutor:
         self._closed = self._torn = False
         # Messages of the turn at hand that are known to spend their request's steps.
         self._spent: dict[tuple[int, int], int] = {}
+        self._digests: dict[int, Digest] = {}  # by the indexes of commands, in their order
         self.executed: list[tuple[ClientId, MessageId, Outcome]] = []  # by the last turn
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._owner = lock_owner(directory)
@@ -129,6 +130,7 @@ class SqliteExecutor:
                 connection.execute("UPDATE quipu_state SET engine = ?", (self._engine,))
             self._book.load()
             self._desk.load()
+            self._digests[self._book.applied.at] = self._book.applied.digest
             self._database.load_names()
             guard_rowids(connection)
         except sqlite3.Error as error:
@@ -159,6 +161,19 @@ class SqliteExecutor:
     def digest_at(self, index: LogIndex) -> Digest | None:
         self._refuse_torn()
         return self._book.digest_at(index)
+
+    def digest_as_of(self, index: LogIndex) -> Digest | None:
+        """Of all commands up to an index; None where that is too long ago, or to come."""
+        self._refuse_torn()
+        known = [at for at in self._digests if at <= index]
+        return self._digests[known[-1]] if known and index <= self._book.applied.at else None
+
+    @property
+    def last_command(self) -> Mark:
+        """Where the last command was; after a start, where the last turn ended."""
+        self._refuse_torn()
+        at, digest = list(self._digests.items())[-1]
+        return Mark(LogIndex(at), digest)
 
     def result(self, client: ClientId, message: MessageId) -> Kept | Released | None:
         self._refuse_torn()
@@ -261,6 +276,8 @@ class SqliteExecutor:
         """As of the last commit, guards included: they are dropped and made within turns."""
         self._book.load()
         self._desk.load()
+        for at in [at for at in self._digests if at > self._book.applied.at]:
+            del self._digests[at]
         self._database.load_names()
         guard_rowids(self._connection, anew=True)
 
@@ -295,6 +312,9 @@ class SqliteExecutor:
     def _running(self, at: LogIndex, command: Digest, outcome: Digest) -> None:
         before = self._book.applied.digest
         self._book.step(Mark(at, next_digest(before, at, command, outcome)))
+        self._digests[at] = self._book.applied.digest
+        if len(self._digests) > limits.DIGESTS_RECENT_MAX:
+            del self._digests[next(iter(self._digests))]
         self._passing("executor.executed")
 
     def _done(self, command: Plain) -> Outcome | Answer:

@@ -85,16 +85,14 @@ def test_the_highest_proven_number_is_taken_over_before_a_node_is_at_work() -> N
     behind = encode(talk.parts[TWO].seq())
     talk.hand.propose(1, b"x")
     talk.hand.settle(1, 2, 3)
-    one = talk.parts[ONE]
-    one.has_applied(1, None)
-    one.hear(TWO, behind)
-    three = encode(talk.parts[THREE].seq())
-    late = talking().parts[ONE]
-    late.hear(THREE, three)
-    late.has_applied(1, None)
-    assert late.state is NodeState.DSC
-    late.has_applied(2, None)
-    assert late.state is NodeState.WRK
+    ahead = encode(talk.parts[THREE].seq())
+    late = talking()
+    late.parts[ONE].hear(TWO, behind)
+    late.parts[ONE].hear(THREE, ahead)
+    late.parts[ONE].has_applied(1, None)
+    assert late.state(1) is NodeState.DSC
+    late.parts[ONE].has_applied(2, None)
+    assert late.state(1) is NodeState.WRK
 
 
 @clause("000-24")

@@ -1,18 +1,24 @@
 """Exactly-once SQL over the cluster log with real processes: nodes and apps that are killed."""
 
+import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quipu.client import Client, Outcome, Session
+import pytest
+
+from quipu.client import Client, Outcome, Session, Unavailable
 from quipu.devnet import Devnet
 from tests.process.cluster import WAIT_S, client_of, cluster, wait_until
 
 NODES = (1, 2, 3)
 REQUESTS = 40
+LONG_LIST = [{"tables": f"{'t' * 110}{n}", "rights": ["read"]} for n in range(1_000)]
 COUNT = "INSERT INTO counted VALUES (?, 1) ON CONFLICT DO UPDATE SET times = times + 1"
 TABLE = "CREATE TABLE counted (request INTEGER PRIMARY KEY, times INT)"
 
@@ -133,3 +139,65 @@ def test_a_lone_node_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None
         assert rows(net, 1) == [[n, 1] for n in range(1, 10)]
         kept = session.results()
         assert {one.message_id for one in kept} <= set(range(1, 11))
+
+
+def test_an_executor_that_differs_stops_serving(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path / "net") as net,
+        Client(urls(net)) as client,
+        client.session(tmp_path / "app.state") as session,
+    ):
+        begun(session)
+        assert session.execute((COUNT, 1), timeout=WAIT_S).ok
+        executors_agree(net, *NODES)
+        net.kill(3)
+        file = tmp_path / "net" / "n3" / "data" / "executor" / "executor.sqlite3"
+        with closing(sqlite3.connect(file)) as spoiled:  # what its disk makes of it
+            spoiled.execute("UPDATE counted SET times = 7")
+            spoiled.commit()
+        net.start(3)
+        counted = "SELECT times FROM counted WHERE request = 1"
+        wait_until(lambda: is_running(net, 3), "the executor is back")
+        assert session.execute(counted, timeout=WAIT_S).rows == [[1]]
+
+        def has_stopped() -> bool:
+            with client_of(net, 3) as spoiled:
+                found = spoiled.executor()
+            return found["state"] == "failed" and "another digest" in found["detail"]
+
+        wait_until(has_stopped, "the executor that differs stops")
+        assert is_running(net, 1)
+        assert is_running(net, 2)
+        with client_of(net, 3) as spoiled_node, pytest.raises(Unavailable, match="no-executor"):
+            spoiled_node.sql(counted)
+        assert session.execute((COUNT, 2), timeout=WAIT_S).ok
+
+
+def test_an_executor_that_lost_its_database_begins_from_a_snapshot(tmp_path: Path) -> None:
+    with (
+        cluster(tmp_path / "net") as net,
+        Client(urls(net)) as client,
+        client.session(tmp_path / "app.state") as session,
+    ):
+        begun(session)
+        assert session.execute((COUNT, 1), timeout=WAIT_S).ok
+        while not all(base_of(net, n) > 10 for n in NODES):
+            client.new_client("ab" * 32, rights=LONG_LIST)  # a log keeps 4 to 8 MiB
+        executors_agree(net, *NODES)
+        net.kill(3)
+        shutil.rmtree(tmp_path / "net" / "n3" / "data" / "executor")
+        net.start(3)
+        wait_until(lambda: is_running(net, 3), "the executor is back")
+        assert session.execute((COUNT, 2), timeout=WAIT_S).ok
+        executors_agree(net, *NODES)
+        assert rows(net, 3) == [[1, 1], [2, 1]]
+
+
+def base_of(net: Devnet, number: int) -> int:
+    with client_of(net, number) as client:
+        return int(client.journal()["base"])
+
+
+def is_running(net: Devnet, number: int) -> bool:
+    with client_of(net, number) as client:
+        return bool(client.executor()["state"] == "running")

@@ -15,8 +15,11 @@ from quipu.dumps.manifest import Manifest, signed, to_bytes
 from quipu.dumps.segments import write_buckets, write_rows
 from quipu.dumps.tables import TABLES, WITHOUT_SOURCE
 from quipu.ledger.event import SignedEvent
+from quipu.ledger.merkle import leaf_hashes
 from quipu.ledger.words import Slot
-from quipu.storage.export_rows import EventRows, config_rows, inv_rows, member_rows
+from quipu.storage.event_blob import entries_of
+from quipu.storage.export_columns import EventColumns
+from quipu.storage.export_rows import config_rows, inv_rows, member_rows
 from tests.small_ledger import SmallLedger, key_of
 
 Row = dict[str, Any]
@@ -96,15 +99,11 @@ class World:
         ]
 
     def _tables(self) -> Tables:
-        rows = EventRows({}, "described")
-        for position, event in enumerate(self.read, start=1):
-            rows.add(self.slot(event), event, position)
-        for event in self.unread:
-            rows.add(self.slot(event), event, None)
         tables: Tables = {name: [] for name in TABLES if name not in WITHOUT_SOURCE}
-        tables["events"] = as_dicts("events", rows.events)
-        tables["edges"] = as_dicts("edges", rows.edges)
-        tables["entries"] = as_dicts("entries", rows.entries)
+        for position, event in enumerate(self.read, start=1):
+            add_rows(tables, self.slot(event), event, position)
+        for event in self.unread:
+            add_rows(tables, self.slot(event), event, None)
         for signer_no, held in sorted(self.ledger.invs.items()):
             for data in held.values():
                 add_inv(tables, signer_no, data)
@@ -127,11 +126,16 @@ def add_event(
     world: World, dump: DumpRows, event: SignedEvent, feed_pos: int | None = None
 ) -> None:
     """One more, with its edges and entries."""
-    rows = EventRows({}, "described")
-    rows.add(world.slot(event), event, feed_pos)
-    dump.tables["events"] += as_dicts("events", rows.events)
-    dump.tables["edges"] += as_dicts("edges", rows.edges)
-    dump.tables["entries"] += as_dicts("entries", rows.entries)
+    add_rows(dump.tables, world.slot(event), event, feed_pos)
+
+
+def add_rows(tables: Tables, slot: Slot, event: SignedEvent, feed_pos: int | None) -> None:
+    """As the exporter makes them."""
+    entries = entries_of(event)
+    columns = EventColumns({}, "described")
+    columns.add(slot, event._replace(leaves=leaf_hashes(entries)), entries, feed_pos)
+    for table, rows in columns.taken().items():
+        tables[table] += rows.to_pylist()
 
 
 def journal_of(world: World) -> list[Row]:

@@ -37,6 +37,12 @@ def test_links_resolve(name: str) -> None:
             assert anchor in anchors(inside), f"{name} links to {link}"
 
 
+def test_tests_that_documents_name_are_there() -> None:
+    for name in DOCUMENTS:
+        for file in re.findall(r"`(tests/[a-z_/]+\.py)`", tree.read(name)):
+            assert (tree.ROOT / file).is_file(), f"{name}: {file}"
+
+
 def test_every_make_target_is_described() -> None:
     described = tree.read("README.md") + tree.read("docs/development.md")
     assert make_targets()
@@ -98,6 +104,16 @@ def test_the_page_of_settings_is_what_the_code_says() -> None:
 @pytest.mark.parametrize("name", dumps_page.PARTS)
 def test_tables_and_checks_are_what_the_code_says(name: str) -> None:
     assert tree.read(name) == dumps_page.page(name), "make figures writes it anew"
+
+
+def test_each_promise_of_the_threat_model_has_a_test() -> None:
+    text = tree.read("docs/threat-model.md").partition("## What holds")[2]
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    assert rows
+    for row in rows:
+        named = re.search(r"`(tests/[a-z_/]+\.py)::(test_\w+)`", row)
+        assert named is not None, row
+        assert f"def {named[2]}(" in tree.read(named[1]), row
 
 
 def test_harms_and_misdeeds_are_what_the_code_says() -> None:

@@ -467,3 +467,35 @@ def test_a_new_store_for_an_old_key_is_recovering_and_says_so_durably() -> None:
     assert store.saved().recovering
     again = Core(replace(config, key_existed=False), store.saved(), store, table.now(n1))
     assert again.recovery.state is State.RECOVERING
+
+
+def receipts_sent(table: Table, name: str) -> dict[str, bool]:
+    """By whom they went to; whether it had time."""
+    return {
+        table.name_of(effect.peer): effect.has_time
+        for turn in table[name].turns
+        for effect in turn.spoken
+        if isinstance(effect, SendMessage) and isinstance(decode_message(effect.data), InvMessage)
+    }
+
+
+def test_a_receipt_goes_at_once_to_the_author_of_what_it_covers_alone() -> None:
+    table = Table(3)
+    table.run(2_100)
+    for seat in table.seats.values():
+        seat.turns.clear()
+    table.write("n1")
+    table.run(50)
+    assert receipts_sent(table, "n1") == {"n2": True, "n3": True}
+    assert receipts_sent(table, "n2") == {"n1": False, "n3": True}
+    assert receipts_sent(table, "n3") == {"n1": False, "n2": True}
+
+
+def test_where_more_than_one_other_has_to_confirm_receipts_go_to_all_at_once() -> None:
+    table = Table(4)
+    table.run(2_100)
+    for seat in table.seats.values():
+        seat.turns.clear()
+    table.write("n1")
+    table.run(50)
+    assert receipts_sent(table, "n2") == {"n1": False, "n3": False, "n4": False}

@@ -26,7 +26,7 @@ from quipu.node.program import Node
 from quipu.node.service import EventRead, EventState, NodeFailed, Stored
 from tests.small_node import running, small_node
 
-WHEREVER = 3_600.0  # longer than any test
+WHEREVER_MS = 3_600_000  # longer than any test
 
 
 def test_a_receipt_is_known_by_its_first_bytes() -> None:
@@ -75,21 +75,26 @@ def state_of(node: Node, stored: Stored) -> EventState:
 
 @pytest.fixture
 def for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would wait until a turn takes them along."""
-    monkeypatch.setattr(limits, "RECEIPTS_WAIT_S", WHEREVER)
+    """They would wait until somebody asks for them."""
+    monkeypatch.setattr(limits, "RECEIPTS_WAIT_MS", WHEREVER_MS)
 
 
 @pytest.mark.usefixtures("for_ever")
-def test_a_receipt_that_nobody_waits_for_goes_with_the_next_turn(tmp_path: Path) -> None:
+def test_a_receipt_that_nobody_waits_for_costs_the_next_turn_nothing(tmp_path: Path) -> None:
     async def test() -> None:
         async with node_of_two(tmp_path) as (node, n2):
             first = await stored_at(node, "first")
             await node.ledger.turns.idle()
             commits = node.ledger.measures.commits
             confirm(node, n2, first)
-            await stored_at(node, "second")
+            second = await stored_at(node, "second")
+            confirm(node, n2, second)
             assert node.ledger.measures.commits == commits + 1
-            assert state_of(node, first) is EventState.READ
+            assert state_of(node, first) is EventState.STORED
+            checked = node.ledger.measures.signatures_checked
+            await node.ledger.turns.idle()
+            assert state_of(node, first) is state_of(node, second) is EventState.READ
+            assert node.ledger.measures.signatures_checked == checked + 1
 
     running(test)
 
@@ -189,5 +194,29 @@ def test_a_node_that_stops_leaves_none_behind(tmp_path: Path) -> None:
             confirm(node, n2, first)
             await node.drain()
             assert state_of(node, first) is EventState.READ
+
+    running(test)
+
+
+@pytest.mark.usefixtures("for_ever")
+def test_a_receipt_of_no_use_to_who_waits_is_not_taken(tmp_path: Path) -> None:
+    """It covers what is Read already."""
+
+    async def test() -> None:
+        async with node_of_two(tmp_path) as (node, n2):
+            ledger = node.ledger
+            first = await stored_at(node, "first")
+            confirm(node, n2, first)
+            assert await ledger.wait_read(first.event_id, 20.0)
+            second = await stored_at(node, "second")
+            await ledger.turns.idle()
+            waiting = asyncio.create_task(ledger.wait_read(second.event_id, 20.0))
+            await asyncio.sleep(0)
+            turns = ledger.measures.turns
+            confirm(node, n2, first)
+            assert len(ledger.inbox.patience.receipts) == 1
+            confirm(node, n2, second)
+            assert await waiting
+            assert ledger.measures.turns == turns + 1
 
     running(test)

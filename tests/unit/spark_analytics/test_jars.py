@@ -8,7 +8,8 @@ import pyspark
 import pytest
 
 from quipu.spark_analytics import jars
-from quipu.spark_analytics.__main__ import local_folder, main
+from quipu.spark_analytics.__main__ import main, place_of
+from quipu.spark_analytics.hadoop import is_of_hadoop
 from quipu.spark_analytics.jars import ARTIFACTS, IVY_SETTINGS_VARIABLE, MARKER, graphframes_jar
 from quipu.spark_analytics.requirements import Missing, check_pyspark, java_command
 from tests.spark.conftest import or_left_out
@@ -124,16 +125,14 @@ def test_another_series_of_spark_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         check_pyspark()
 
 
-def test_dumps_of_other_file_systems_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert local_folder("dumps/n1") == Path("dumps/n1")
-    assert local_folder("file:///dumps/n1") == Path("/dumps/n1")
-    for dump in ("hdfs://names:8020/dumps/n1", "s3a://bucket/n1", "hdfs:/dumps/n1"):
-        assert main([dump, "--out", str(tmp_path / "out")]) == 1
-        said = capsys.readouterr().err
-        assert f"{dump}: dumps are read by the operating system" in said
-        assert "Mount it" in said
+def test_only_file_is_this_machine() -> None:
+    for dump, place in {
+        "dumps/n1": "dumps/n1",
+        "file:///dumps/n1": "/dumps/n1",
+        "hdfs://names:8020/dumps/n1": "hdfs://names:8020/dumps/n1",
+    }.items():
+        assert place_of(dump) == place
+        assert is_of_hadoop(place) == dump.startswith("hdfs:")
 
 
 def test_what_spark_lacks_fails_where_the_suite_decides(monkeypatch: pytest.MonkeyPatch) -> None:
