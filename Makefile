@@ -37,7 +37,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-order bench-spark reference figures clean up
+	bench-order bench-spark reference figures screenshots clean up
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +148,9 @@ bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and 
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference
+
+screenshots: install ## take the pictures of the page in docs/screenshots anew (needs chromium)
+	@$(BIN)/python -m tests.browser.screenshots
 
 figures: install ## write the tables of figures in docs anew
 	@$(BIN)/python -m tests.simulation figures

@@ -36,6 +36,10 @@ ItemKind = Literal[
     "publish",
     "lock-and-publish",
     "release",
+    "close",
+    "open",
+    "wish",
+    "wish-ended",
     "access-list",
     "add-client",
     "remove-client",
@@ -82,6 +86,8 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str | None = None
     number: str | None = None
     digest: str | None = None
+    epoch: str | None = None
+    attempt: str | None = None
     acl_id: str | None = None
     public_key: str | None = None
     client: int | None = None

@@ -86,6 +86,12 @@ SCRUB_RETRY_S = 3_600.0  # after a scrub that could not be done
 SCRUB_FILE_BYTES_MAX = 64 * KIB  # the note of the last scrub
 REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every finding that people read
 
+# --- changes of roster ---------------------------------------------------------------------------
+ROSTER_LOOK_MS = 1_000  # what comes with time alone, as a checkpoint, is looked for so often
+CHANGE_SETTLED_S = 20.0  # READYs take 10 s at most; what takes longer is told by its progress
+CHANGES_WAITING_MAX = 64  # proposed here and not answered yet: one can be in flight
+ROSTER_LOOK_BUSY_MS = 10  # while a change is under way: finality waits for its end
+
 # --- consumers -----------------------------------------------------------------------------------
 CONSUMERS_MAX = 1_000  # named cursors, of 8 KiB at most: their list is one answer
 

@@ -6,7 +6,7 @@ import { add } from "./dag.js";
 export const GUTTER = 92; // names of the cords
 export const TOP = 40; // the main cord with the times
 const LANE_MIN = 30, LANE_MAX = 150, FOOT = 26;
-const KNOTS_SHOWN_MAX = 500; // more are shown as bundles: a frame stays below 12 ms
+const KNOTS_SHOWN_MAX = 260; // more are shown as bundles: a frame stays below 12 ms
 const BUNDLE_PX = 22;
 const SCALE_MIN = 0.02, SCALE_MAX = 2_000_000; // milliseconds a pixel
 const LITTLE = 6, PAUSE_SHARE = 0.8; // of knots that are enough to look at; of the time after it
