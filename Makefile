@@ -14,6 +14,7 @@ PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
+RUNS ?= 20
 FLIPS ?= 1000
 # Flags for `make bench-node`, `bench-abuse`, `bench-cluster` and `bench-order`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
@@ -35,8 +36,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
-	lock sim replay kill-test fault-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-order bench-spark reference figures clean up
+	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
+	bench-order bench-spark reference figures screenshots clean up
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +114,9 @@ flip-test: install ## FLIPS=1000: random bits flipped in a node's data file, sto
 torture: install ## MINUTES=10: clusters of 3 and 5 under every kind of harm; TORTURE='--seed 7'
 	@$(BIN)/python -m tests.process.torture --minutes $(MINUTES) $(TORTURE)
 
+linear-test: install ## RUNS=20: real clusters under faults, judged by porcupine (needs Go)
+	@$(BIN)/python -m tests.linear.real --runs $(RUNS)
+
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ)
 
@@ -144,6 +148,9 @@ bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and 
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference
+
+screenshots: install ## take the pictures of the page in docs/screenshots anew (needs chromium)
+	@$(BIN)/python -m tests.browser.screenshots
 
 figures: install ## write the tables of figures in docs anew
 	@$(BIN)/python -m tests.simulation figures

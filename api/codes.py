@@ -80,6 +80,15 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = "outcome-unknown"
     NO_QUORUM = "no-quorum"
     ORDER_UNKNOWN = "order-unknown"
+    STATE_DIFFERS = "state-differs"
+    ROSTER_IN_FLIGHT = "roster-in-flight"
+    ALREADY_A_MEMBER = "already-a-member"
+    MEMBER_UNKNOWN = "member-unknown"
+    LAST_MEMBER = "last-member"
+    ROSTER_FULL = "roster-full"
+    POLICY_UNFIT = "policy-unfit"
+    NOMINEE_UNREACHABLE = "nominee-unreachable"
+    NOMINEE_BEHIND = "nominee-behind"
     NO_EXECUTOR = "no-executor"
     EXECUTOR_BEHIND = "executor-behind"
     PEER_SILENT = "peer-silent"
@@ -501,12 +510,81 @@ KINDS: dict[Code, Kind] = {
         "The master did not say in time what became of it, or this node had to begin anew.",
         "Look at the sequence with `consistency=linear` before you try again.",
     ),
+    Code.STATE_DIFFERS: Kind(
+        503,
+        False,
+        "This node differs from the others",
+        "A majority of serializers has another digest over the sequences than this node (ERR).",
+        "Use another node. Its disk or its program is at fault: `quipu store verify`, then give it "
+        "a new store, which it fills from the others.",
+    ),
     Code.PEER_SILENT: Kind(
         504,
         True,
         "The member did not answer",
         "This node has asked the other one, and no answer that it can read has come in time.",
         "GET /v1/cluster/members says whether it is linked; ask again, or with a longer timeout.",
+    ),
+    Code.ROSTER_IN_FLIGHT: Kind(
+        409,
+        True,
+        "Another change of the roster is under way",
+        "One change is in flight at a time, on every node alike. Nothing was done.",
+        "`quipu members changes` says how far it is. Where its CLOSE finds no OPEN, because too "
+        "many members are gone, another change may take its place 60 seconds after it.",
+    ),
+    Code.ALREADY_A_MEMBER: Kind(
+        409,
+        False,
+        "The node is a member already",
+        "It stands in the roster of the newest epoch.",
+        "`quipu members` lists the roster.",
+    ),
+    Code.MEMBER_UNKNOWN: Kind(
+        409,
+        False,
+        "There is no such member",
+        "Neither a node id nor a name of the newest roster is so written.",
+        "`quipu members` lists the roster.",
+    ),
+    Code.LAST_MEMBER: Kind(
+        409,
+        False,
+        "It is the last member",
+        "A cluster without a member could never write again.",
+        "Replace it by another node, or stop it for good.",
+    ),
+    Code.ROSTER_FULL: Kind(
+        409,
+        False,
+        "The roster is full",
+        "Each more member costs every other one a receipt for each event.",
+        "Observers are without limit: they hold all and answer every read.",
+    ),
+    Code.POLICY_UNFIT: Kind(
+        409,
+        False,
+        "That roster cannot meet the policy",
+        "The number of confirmations that the policy asks for does not fit so many members.",
+        "Give another --policy in the same change: majority, two-thirds, all, or a number below "
+        "that of the members.",
+    ),
+    Code.NOMINEE_UNREACHABLE: Kind(
+        409,
+        True,
+        "The node that shall be a member cannot be reached",
+        "It has to run and to be linked when it becomes a member: a roster with a dead newcomer "
+        "would be weaker than the one before. Nothing was done.",
+        "Start it with `quipu run --join`, see `quipu members` for its trouble, and name it by its "
+        "URI, which `quipu keys` shows there.",
+    ),
+    Code.NOMINEE_BEHIND: Kind(
+        409,
+        True,
+        "The node that shall be a member does not hold enough yet",
+        "It did not say within 10 seconds that it holds all but the last 1,000 events; what it "
+        "lacks would keep the cluster waiting. Nothing was done.",
+        "Wait until it has caught up (`quipu status` there), and ask again.",
     ),
     Code.STORAGE_FULL: Kind(
         507,

@@ -9,8 +9,10 @@ from quipu.api.calls import Call, Response
 from quipu.api.events import FOR_NOW
 from quipu.api.order_models import JournalBody, JournalEntry, JournalItem, JournalPage
 from quipu.api.reading import PageSize
+from quipu.ledger.epochs import decode_document
 from quipu.ledger.log.serializers import SerializerSet, read_set
 from quipu.ledger.log.words import Index, Regime
+from quipu.ledger.order.changes import Close, Open, RosterItem, read_change
 from quipu.ledger.order.client_items import (
     AccessList,
     AddClient,
@@ -29,6 +31,7 @@ from quipu.ledger.order.items import (
     read_item,
 )
 from quipu.ledger.order.marks import ExecutorMark, SnapshotMade, SnapshotWanted, read_mark
+from quipu.ledger.order.wishes import Wish, WishEnded, wish_id
 from quipu.ledger.words import NodeNo
 from quipu.node.order_service import OrderedEntry
 
@@ -55,6 +58,7 @@ async def journal(call: Call) -> Response:
         digest=found.digest.hex(),
         events=str(found.events),
         events_behind=found.events_behind,
+        state=found.state,  # type: ignore[arg-type]
     )
     return call.answer(body, headers=FOR_NOW)
 
@@ -109,7 +113,22 @@ def _item(call: Call, entry: OrderedEntry, at: int) -> JournalItem:
             return JournalItem("lock-and-publish", name=name, holder=holder, digest=digest)
         case Release(name=name, holder=holder):
             return JournalItem("release", name=name, holder=holder, token=str(found.token))
-    return _client_item(entry, at)
+    change = read_change(data)
+    return _client_item(entry, at) if change is None else _change(change)
+
+
+def _change(item: RosterItem) -> JournalItem:
+    match item:
+        case Close(document=data) | Open(document=data):
+            document = decode_document(data)
+            nodes = [member.node_no for member in document.members]
+            epoch, attempt = str(document.number), str(document.attempt)
+            kind = "close" if isinstance(item, Close) else "open"
+            return JournalItem(kind, nodes=nodes, epoch=epoch, attempt=attempt)  # type: ignore[arg-type]
+        case Wish():
+            return JournalItem("wish", name=wish_id(item).hex())
+        case WishEnded(wish=wish):
+            return JournalItem("wish-ended", name=wish.hex())
 
 
 def _client_item(entry: OrderedEntry, number: int) -> JournalItem:

@@ -36,6 +36,10 @@ ItemKind = Literal[
     "publish",
     "lock-and-publish",
     "release",
+    "close",
+    "open",
+    "wish",
+    "wish-ended",
     "access-list",
     "add-client",
     "remove-client",
@@ -62,6 +66,7 @@ class JournalBody(msgspec.Struct, frozen=True):
     digest: str
     events: str
     events_behind: int
+    state: Literal["DSC", "WRK", "ERR"]
 
 
 class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,6 +86,8 @@ class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str | None = None
     number: str | None = None
     digest: str | None = None
+    epoch: str | None = None
+    attempt: str | None = None
     acl_id: str | None = None
     public_key: str | None = None
     client: int | None = None

@@ -1,6 +1,6 @@
 """The endpoints of the order: one part of the table."""
 
-from quipu.api import configuration, journal, sequences
+from quipu.api import configuration, journal, roster_changes, sequences
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
@@ -14,6 +14,7 @@ from quipu.api.order_models import (
     SequenceBody,
     SequenceList,
 )
+from quipu.api.roster_models import RosterBody, RosterChange, RosterProposed
 from quipu.api.tokens import ADMIN as ADMIN_SCOPE
 from quipu.api.tokens import CLUSTER_READ, ENTRIES_READ, ENTRIES_WRITE
 
@@ -50,8 +51,24 @@ JOURNAL = (
         (Answer(200, "As this node has applied it.", ConfigBody),),
         tag="order",
     ),
+    Endpoint(
+        "GET",
+        "/v1/cluster/roster",
+        "roster",
+        "Who is a member, who votes, and the change of the roster that is under way",
+        CLUSTER_READ,
+        roster_changes.roster,
+        (Answer(200, "As this node sees it.", RosterBody),),
+        tag="order",
+    ),
 )
-ORDER_CODES = (Code.NO_QUORUM, Code.ORDER_UNKNOWN, Code.NODE_FULL, Code.DRAINING)
+ORDER_CODES = (
+    Code.NO_QUORUM,
+    Code.ORDER_UNKNOWN,
+    Code.STATE_DIFFERS,
+    Code.NODE_FULL,
+    Code.DRAINING,
+)
 WRITE_CODES = (
     Code.INVALID_ID,
     Code.MALFORMED_BODY,
@@ -63,6 +80,22 @@ WRITE_CODES = (
     Code.NOT_HOLDER,
     Code.STORAGE_FULL,
     *ORDER_CODES,
+)
+CHANGE_CODES = (
+    Code.MALFORMED_BODY,
+    Code.INVALID_FIELD,
+    Code.UNKNOWN_FIELD,
+    Code.BODY_TIMEOUT,
+    Code.TOO_LARGE,
+    Code.UNSUPPORTED_MEDIA_TYPE,
+    Code.ROSTER_IN_FLIGHT,
+    Code.ALREADY_A_MEMBER,
+    Code.MEMBER_UNKNOWN,
+    Code.LAST_MEMBER,
+    Code.ROSTER_FULL,
+    Code.POLICY_UNFIT,
+    Code.NOMINEE_UNREACHABLE,
+    Code.NOMINEE_BEHIND,
 )
 MAKING_CODES = (Code.LOCKED, Code.TOO_MANY_SEQUENCES, Code.EXHAUSTED)
 SEQUENCES = (
@@ -132,6 +165,19 @@ SEQUENCES = (
     ),
 )
 ORDER_ADMIN = (
+    Endpoint(
+        "POST",
+        "/v1/cluster/roster:propose",
+        "propose_roster",
+        "Change who is a member: add, remove, replace; or the policy; or make a checkpoint",
+        ADMIN_SCOPE,
+        roster_changes.propose_roster,
+        (Answer(202, "Its members are ready, and the epoch that there is ends.", RosterProposed),),
+        (*CHANGE_CODES, *ORDER_CODES),
+        body=RequestBody(RosterChange, {JSON: {"change": "checkpoint"}}, (JSON,)),
+        is_local=True,
+        tag="admin",
+    ),
     Endpoint(
         "POST",
         "/v1/journal/config:propose",

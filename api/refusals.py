@@ -8,9 +8,16 @@ from quipu.api.problems import FieldError, Problem, at
 from quipu.ledger.order.registry import RegistryRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
+from quipu.node.change_service import ChangeInFlight, NomineeRefused
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
-from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
+from quipu.node.order_service import (
+    JournalGone,
+    NoQuorum,
+    OrderUnknown,
+    SequenceRefused,
+    StateDiffers,
+)
 from quipu.node.service import (
     Backlogged,
     Draining,
@@ -32,6 +39,9 @@ FAULTS = (
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
+    StateDiffers,
+    ChangeInFlight,
+    NomineeRefused,
     ConfigRefused,
     NotConfigNode,
     UnknownNode,
@@ -99,6 +109,12 @@ def _of_change(error: BaseException) -> Problem | None:
             return Problem(Code.NOT_CONFIG_NODE, str(error))
         case UnknownNode():
             return Problem(Code.UNKNOWN_NODE, f"there is no member {error}")
+        case StateDiffers():
+            return Problem(Code.STATE_DIFFERS, str(error))
+        case ChangeInFlight():
+            return Problem(Code.ROSTER_IN_FLIGHT, str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case NomineeRefused(how=how):
+            return Problem(Code(how), str(error), retry_after_s=limits.RETRY_AFTER_S)
         case NotIngestNode():
             return Problem(Code.NOT_INGEST_NODE, str(error))
     return None

@@ -140,10 +140,8 @@ class Execution:
         if is_long or not journal.registry.lists:
             return None
         kept: list[int] = [self.applied.at] if self.state in {"running", "waiting"} else []
-        speakers = len(journal.marks.executed)
-        if speakers:
-            kept.append(journal.marks.reached(speakers))
-        return min(kept, default=None)
+        told = journal.marks.reached(self.machine.view.epoch.members)
+        return min([*kept, *([] if told is None else [told])], default=None)
 
     async def stop(self) -> None:
         self.end_waiting(NoExecutor("the node is stopping", may_come=True))
@@ -151,8 +149,10 @@ class Execution:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        if self.executor is not None:
-            await self._in_thread(self.executor.close)
+        executor, self.executor = self.executor, None
+        self.state, self.detail = "waiting", "the node is stopping"
+        if executor is not None:
+            await self._in_thread(executor.close)
         self._pool.shutdown()
 
     def end_waiting(self, error: Exception) -> None:
@@ -273,8 +273,16 @@ class Execution:
             if digest is not None:
                 done[Asked(client, message, digest)] = executed
         applied, marks = executor.position().applied, executor.watermarks()
-        made = None if job.snapshot is None else snapshot_alone(executor, job.snapshot)
+        made = None if job.snapshot is None else self._snapshot(executor, job.snapshot)
         return Turned(applied, job.upto, done, refused, answers, marks, len(ordered), made)
+
+    def _snapshot(self, executor: SqliteExecutor, target: Path) -> Snapshot | None:
+        """For others: that it cannot be made is no reason to stop."""
+        try:
+            return snapshot_alone(executor, target)
+        except (StoreError, OSError) as error:
+            self.log.warning("no snapshot could be made", error=repr(error))
+            return None
 
     def _hear(self, turned: Turned) -> None:
         """On the loop: whoever waits for it is told."""

@@ -29,6 +29,8 @@ ORDER_PROPOSALS_MAX = 16  # on their way at a time: each turn of 2 ms makes one,
 PROPOSALS_WAITING_MAX = 4_096  # operations on sequences, and linear reads, of this node
 OUTCOMES_RECENT_MAX = 8_192  # of sequence operations: an answer may come after its entry
 PUBLISH_TRIES_MAX = 64  # a log entry gives out one number of a sequence: so many may contend
+ORDER_MARK_ENTRIES = 256  # between two marks at which nodes compare: 5 ms with 10,000 sequences
+NUMBERS_RECENT_MAX = 16_384  # published numbers whose digests are kept at hand, 5 MiB
 CONFIG_LOOK_MS = 100  # how often a master looks whether the change in flight can go on
 CONFIG_AGAIN_MS = 1_000  # a stage that was proposed and does not come is proposed again
 CONFIG_REST_MS = 1_000  # nothing of a blocked node was behind for so long: what was under way h
@@ -83,6 +85,12 @@ SCRUB_START_DELAY_S = 60.0  # after a start the node has other things to do
 SCRUB_RETRY_S = 3_600.0  # after a scrub that could not be done
 SCRUB_FILE_BYTES_MAX = 64 * KIB  # the note of the last scrub
 REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every finding that people read
+
+# --- changes of roster ---------------------------------------------------------------------------
+ROSTER_LOOK_MS = 1_000  # what comes with time alone, as a checkpoint, is looked for so often
+CHANGE_SETTLED_S = 20.0  # READYs take 10 s at most; what takes longer is told by its progress
+CHANGES_WAITING_MAX = 64  # proposed here and not answered yet: one can be in flight
+ROSTER_LOOK_BUSY_MS = 10  # while a change is under way: finality waits for its end
 
 # --- consumers -----------------------------------------------------------------------------------
 CONSUMERS_MAX = 1_000  # named cursors, of 8 KiB at most: their list is one answer

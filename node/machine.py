@@ -1,17 +1,17 @@
-"""The core with its store, its view, its checkpoints, the log: what a failed commit discards."""
+"""The core with its store, its view, the log and the epochs: what a failed commit discards."""
 
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from quipu.ledger.checkpoint import Checkpoint, Standing
 from quipu.ledger.core import Core, CoreConfig
 from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.limits import SERIALIZERS_MAX
 from quipu.ledger.signing import KeyPair, Verifier, verify
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
-from quipu.node.ordering import Ordering, OrderingSettings
+from quipu.node.ordering import CommittedModel, Ordering, OrderingSettings
+from quipu.node.rostering import Rostering
 from quipu.node.service import Mark
 from quipu.node.view import View
 from quipu.storage.store import Owner, Store
@@ -37,13 +37,12 @@ class Surroundings:
 
 @dataclass(slots=True)
 class Machine:
-    """Invariant: between two turns core, view, checkpoint and log rest on the same commit."""
+    """Invariant: between two turns core, view and log rest on the same commit."""
 
     surroundings: Surroundings
     store: Store
     core: Core
     view: View
-    checkpoint: Checkpoint
     ordering: Ordering
 
     @classmethod
@@ -64,17 +63,17 @@ class Machine:
             self.store = self.surroundings.open_store(self.surroundings.owner)
         times, is_awaited = self.view.times, self.ordering.is_awaited
         parts = _built(self.surroundings, self.store)
-        self.core, self.view, self.checkpoint, self.ordering = parts
+        self.core, self.view, self.ordering = parts
         self.view.times, self.ordering.is_awaited = times, is_awaited
 
     def roster_changed(self) -> None:
-        """Of the newest epoch."""
+        """Of the newest epoch: who had no number may have one, and then a log."""
         surroundings, ordering = self.surroundings, self.ordering
         number = self.view.epochs.node_numbers.get(surroundings.key.node_id, NOT_A_MEMBER)
         if number == ordering.own_no:
-            ordering.roster_changed()
             return
-        self.ordering = _ordering(surroundings, self.store, self.view, surroundings.clock())
+        model, now = CommittedModel(self.store, self.view), surroundings.clock()
+        self.ordering = _ordering(surroundings, model, self.core, now)
         self.ordering.is_awaited = ordering.is_awaited
         self.ordering.core_recovers = ordering.core_recovers
 
@@ -115,24 +114,22 @@ class Machine:
         self.store.close()
 
 
-def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Checkpoint, Ordering]:
+def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Ordering]:
     now, saved = surroundings.clock(), store.saved()
     view = View.of(surroundings.genesis, saved, store.stats().feed)
-    standing = Standing.of(surroundings.genesis, [document for document, _ in saved.epochs])
-    checkpoint = Checkpoint(surroundings.key.node_id, standing, store)
-    checkpoint.resume(saved, now)
     config = CoreConfig(
         surroundings.key,
         surroundings.genesis,
         surroundings.entropy(),
         verify=surroundings.verify,
     )
-    ordering = _ordering(surroundings, store, view, now)
+    core = Core(config, saved, store, now)
+    ordering = _ordering(surroundings, CommittedModel(store, view), core, now)
     ordering.core_recovers = saved.recovering
-    return Core(config, saved, store, now), view, checkpoint, ordering
+    return core, view, ordering
 
 
-def _ordering(surroundings: Surroundings, store: Store, view: View, now: Now) -> Ordering:
+def _ordering(surroundings: Surroundings, model: CommittedModel, core: Core, now: Now) -> Ordering:
     founders = len(decode_genesis(surroundings.genesis).members)
     settings = OrderingSettings(
         surroundings.owner.cluster_id,
@@ -141,4 +138,4 @@ def _ordering(surroundings: Surroundings, store: Store, view: View, now: Now) ->
         surroundings.verify,
         surroundings.entropy,
     )
-    return Ordering.of(settings, store, view, now)
+    return Ordering.of(settings, model, Rostering.of(core), now)

@@ -144,6 +144,11 @@ class Network:
         self._inputs.append(ins.LogSpoke(peer, data))
         self._ask()
 
+    def dial(self, peer: NodeId, endpoint: Endpoint) -> None:
+        """Somebody says that it is there."""
+        self._inputs.append(ins.SeedGiven(peer, endpoint))
+        self._ask()
+
     def roster_changed(self, members: tuple[NodeId, ...]) -> None:
         self._inputs.append(ins.RosterChanged(members))
         self._ask()

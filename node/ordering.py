@@ -14,33 +14,41 @@ from quipu.ledger import limits as ledger_limits
 from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEvent
 from quipu.ledger.event import EventMeta
 from quipu.ledger.history import BranchRecord
+from quipu.ledger.inputs import Input
 from quipu.ledger.log.effects import (
     BaseTaken,
     EntryChosen,
     ItemsNotOrdered,
     ItemsOrdered,
     LogEffects,
+    LogInputRefused,
+    LogSpoken,
     MasterChanged,
+    SendLogMessage,
 )
+from quipu.ledger.log.entry import LogEntry
 from quipu.ledger.log.inputs import (
     DiskSetBack,
     ItemsProposed,
     LogCompacted,
     LogInput,
+    LogMessageReceived,
     ModelGrew,
-    RosterChanged,
 )
 from quipu.ledger.log.machine import LogMachine
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.state import LogSettings, SavedLog
 from quipu.ledger.log.words import Index, Life, LogTicket
+from quipu.ledger.order.discovering import Discovering, is_discovery
 from quipu.ledger.order.extension import JournalGate, references_of
 from quipu.ledger.order.items import EventReference, encode_item
-from quipu.ledger.order.journal import Applied, Journal, decode_record
+from quipu.ledger.order.journal import ROSTER_PART, Applied, Journal, decode_record
+from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import KeyPair, Verifier
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
 from quipu.node import limits
 from quipu.node.configuring import Configuring
+from quipu.node.rostering import BothGates, Rostering
 from quipu.node.view import View
 from quipu.storage.store import Store
 
@@ -130,8 +138,11 @@ class Ordering:
     machine: LogMachine
     journal: Journal
     gate: JournalGate
+    rostering: Rostering
     own_no: NodeNo
     configuring: Configuring = field(init=False)
+    discovering: Discovering = field(init=False)
+    _met: int = 0  # the epoch whose members are known as neighbours
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
@@ -148,10 +159,14 @@ class Ordering:
 
     def __post_init__(self) -> None:
         self.configuring = Configuring(self.is_behind)
+        self.discovering = Discovering(self.settings.key.node_id, self.machine.state)
 
     @classmethod
-    def of(cls, settings: OrderingSettings, store: Store, view: View, now: Now) -> "Ordering":
-        model = CommittedModel(store, view)
+    def of(
+        cls, settings: OrderingSettings, model: CommittedModel, rostering: Rostering, now: Now
+    ) -> "Ordering":
+        """With a rostering that has been told nothing yet."""
+        store, view = model.store, model.view
         journal = Journal(model)
         gate = JournalGate(journal)
         own_no = view.epochs.node_numbers.get(settings.key.node_id, NOT_A_MEMBER)
@@ -164,7 +179,7 @@ class Ordering:
             own_no,
             settings.key,
             settings.serializers,
-            gate,
+            BothGates(gate, rostering.gate),
             settings.entropy().to_bytes(ENTROPY_BYTES, "big"),
             settings.verify,
             is_awaited=is_awaited,
@@ -172,7 +187,7 @@ class Ordering:
         )
         saved = _with_life(store.saved_log(), settings.entropy(), now)
         machine = LogMachine(log_settings, saved, {}, now)
-        ordering = cls(settings, model, machine, journal, gate, own_no)
+        ordering = cls(settings, model, machine, journal, gate, rostering, own_no)
         ordering._last_ticket = settings.entropy() >> 1  # no answer to the start before counts
         ordering._resume()
         return ordering
@@ -180,19 +195,22 @@ class Ordering:
     def _resume(self) -> None:
         state, view = self.machine.state, self.model.view
         base, self._chosen = state.log.base.index, state.chosen
-        self.journal.take_base(Index(base), state.base_state)
+        self._take_base(Index(base), state.base_state)
         for held in state.log.above(base)[: state.chosen - base]:
-            self.journal.choose(held.entry)
-        found = list(self.journal.advance())
+            self._choose(held.entry)
+        self._meet()
+        found = self._advanced(None)
         self._behind = {key: None for key in view.branches if self._first_of(key) is not None}
-        self.roster_changed()
         self._applied(found)
 
-    def roster_changed(self) -> None:
-        epochs, voters = self.model.view.epochs, self.machine.state.log.voters.all
-        keys = tuple(sorted(epochs.node_ids.items()))
-        listeners = tuple(sorted({*epochs.newest.members, *voters}))
-        self._inputs.append(RosterChanged(epochs.newest.number, keys, listeners))
+    def _take_base(self, index: Index, state: bytes) -> None:
+        record = decode_record(state)
+        self.journal.take_base(index, record)
+        self.rostering.rebased(index, record.part(ROSTER_PART))
+
+    def _choose(self, entry: LogEntry) -> None:
+        self.journal.choose(entry)
+        self.rostering.book.chosen(entry)
 
     # --- before a turn --------------------------------------------------------------------------
     def next_deadline(self, now: Now) -> int | None:
@@ -200,7 +218,7 @@ class Ordering:
         if self._inputs:
             return now.monotonic_ms
         look = self.configuring.next_deadline(self.machine, self.journal.config, now)
-        times = (due, self._due_ms(now), look)
+        times = (due, self._due_ms(now), look, self.discovering.next_deadline(now.monotonic_ms))
         return min((time for time in times if time is not None), default=None)
 
     def _due_ms(self, now: Now) -> int | None:
@@ -224,19 +242,51 @@ class Ordering:
         is_master = self.machine.state.role is Role.MASTER
         return is_master and len(self._tickets) < limits.ORDER_PROPOSALS_MAX
 
+    def next_look(self, now: Now) -> int:
+        return self.rostering.next_deadline(self.machine, now)
+
+    def look_at_epochs(self, now: Now) -> tuple[list[Input], list[LogInput]]:
+        return self.rostering.step(self.machine, self.next_ticket, now)
+
     def step(self, inputs: list[LogInput], coming: Sequence[Durable], now: Now) -> LogEffects:
         """`coming`: what the core makes durable in the same transaction."""
         inputs = [*self._inputs, *inputs]
         self._inputs.clear()
         self.model.expect(coming)
+        said = self._discover(inputs, now)
         self._look(coming, inputs, now)
         self._propose(inputs, now)
         config = self.journal.config
         inputs += self.configuring.step(self.machine, config, self.next_ticket, now)
         due_ms = self.machine.next_deadline()
         if not inputs and (due_ms is None or due_ms > now.monotonic_ms):
-            return LogEffects()
-        return self.machine.step(inputs, now)
+            return LogEffects(spoken=said)
+        effects = self.machine.step(inputs, now)
+        effects.spoken += said
+        return effects
+
+    def _meet(self) -> None:
+        """The members of a new epoch are neighbours."""
+        newest = self.model.view.epochs.newest
+        if self._met != newest.number and self.own_no != NOT_A_MEMBER:
+            self._met = newest.number
+            self.discovering.meet(newest.members)
+
+    def _discover(self, inputs: list[LogInput], now: Now) -> list[LogSpoken]:
+        """The messages of seed 000, taken out of the inputs, and what is said to them."""
+        self._meet()
+        said = self.discovering.tick(now.monotonic_ms)
+        refused: list[LogSpoken] = []
+        for item in [one for one in inputs if _is_discovery(one)]:
+            inputs.remove(item)
+            assert isinstance(item, LogMessageReceived)
+            try:
+                if item.peer not in self.machine.state.keys:
+                    refuse(Reason.NOT_A_MEMBER)
+                said += self.discovering.hear(item.peer, item.data)
+            except Refused as refusal:
+                refused.append(LogInputRefused(item.peer, refusal.reason, refusal.detail))
+        return [*(SendLogMessage(peer, data) for peer, data in said), *refused]
 
     def next_ticket(self) -> LogTicket:
         self._last_ticket += 1
@@ -327,7 +377,7 @@ class Ordering:
                 self.core_recovers = effect.recovering
         for notice in effects.spoken:
             self._hear(notice)
-        found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
+        found = self._advanced(limits.APPLIED_PER_TURN_MAX)
         if found:
             self._applied(found)
         # There may be more, in a turn of its own; and what is parked may rest on what is applied.
@@ -336,14 +386,24 @@ class Ordering:
             self._inputs.append(ModelGrew())
         return found
 
+    def _advanced(self, count_max: int | None) -> list[Applied]:
+        """What is applied now; at marks nodes compare what it has led to."""
+        found: list[Applied] = []
+        for one in islice(self.journal.advance(), count_max):
+            found.append(one)
+            if one.entry.index % limits.ORDER_MARK_ENTRIES == 0:
+                self.discovering.has_applied(one.entry.index, self.journal.sequences.digest())
+        self.discovering.has_applied(self.journal.applied, None)
+        return found
+
     def _hear(self, notice: object) -> None:
         match notice:
             case EntryChosen(entry):
-                self.journal.choose(entry)
+                self._choose(entry)
                 self._chosen = Index(entry.index)
             case BaseTaken(index, state):
                 self._chosen = index
-                self.journal.take_base(index, state)
+                self._take_base(index, state)
             case ItemsOrdered(ticket):
                 self._tickets.pop(ticket, None)
             case ItemsNotOrdered(ticket) if ticket in self._tickets:
@@ -395,9 +455,13 @@ class Ordering:
             return
         if self._mark[0] > log.base.index:
             self._inputs.append(LogCompacted(*self._mark))
-        state = self.journal.record()
+        state = self.journal.record(self.rostering.record(applied))
         if len(state) <= ledger_limits.LOG_STATE_BYTES_MAX:
             self._mark, self._bytes_since = (applied, state), 0
+
+
+def _is_discovery(item: LogInput) -> bool:
+    return isinstance(item, LogMessageReceived) and is_discovery(item.data)
 
 
 def _reference(meta: EventMeta) -> bytes:

@@ -48,6 +48,7 @@ from quipu.node.measures import Measures
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.operations import Operations
+from quipu.node.order_service import OrderUnknown
 from quipu.node.questions import Answers
 from quipu.node.running import RunningLedger
 from quipu.node.service import Draining, PeerMoved
@@ -273,6 +274,7 @@ def _outlets(node: Node) -> Outlets:
     def core_rebuilt() -> None:
         network.core_rebuilt()
         ledger.order.core_rebuilt()
+        ledger.roster.fail_all(OrderUnknown("the node had to begin anew from its disk"))
         ledger.execution.pump()
 
     return Outlets(

@@ -25,8 +25,10 @@ from quipu.node.machine import Machine
 from quipu.node.measures import Measures, cumulative
 from quipu.node.network import Network
 from quipu.node.news import Newsroom
+from quipu.node.order_service import OrderUnknown
 from quipu.node.running_clients import RunningClients
 from quipu.node.running_order import RunningOrder
+from quipu.node.running_roster import RunningRoster
 from quipu.node.service import (
     Check,
     Draining,
@@ -76,12 +78,15 @@ class RunningLedger:
     _for_read: Waiters = field(default_factory=lambda: Waiters("events to become Read"))
     _for_others: int = 0  # of these, events that another node wrote
     order: RunningOrder = field(init=False)
+    roster: RunningRoster = field(init=False)
+
     clients: RunningClients = field(init=False)
     comparing: Comparing = field(init=False)
     catching_up: CatchingUp = field(init=False)
 
     def __post_init__(self) -> None:
         self.order = RunningOrder(self.machine, self.inbox, self.status, self.turns.wake)
+        self.roster = RunningRoster(self.machine, self.inbox, self.network.dial)
         self.clients = RunningClients(self.order, self.execution)
         self.comparing = Comparing(self.order, self.execution)
         self.catching_up = CatchingUp(self.order, self.execution, self.network)
@@ -113,7 +118,7 @@ class RunningLedger:
         return self.machine.core.author.journal
 
     def members(self) -> tuple[MemberRow, ...]:
-        rows = self.machine.checkpoint.standing.members
+        rows = self.machine.view.standing.members
         return tuple(
             MemberRow(NodeNo(m.node_no), NodeId(m.node_id), m.name, tuple(m.roles)) for m in rows
         )
@@ -338,12 +343,14 @@ class RunningLedger:
     def hear_order(self, spoken: Sequence[LogSpoken], applied: Sequence[Applied]) -> None:
         """From the loop, after each turn in which the log said anything."""
         self.newsroom.tell_order(self.order.hear(spoken, applied))
+        self.roster.hear(spoken)
         self.execution.pump()
 
     def end_waiting(self, reason: str) -> None:
         self.newsroom.end(reason)
         self._for_read.end()
         self.order.end_waiting()
+        self.roster.fail_all(OrderUnknown("the node is stopping"))
         self.execution.end_waiting(Draining("the node is stopping"))
 
     # --- health ---------------------------------------------------------------------------------
@@ -405,8 +412,8 @@ class RunningLedger:
                 "peers_blocked": self.network.blocked,
                 "peer_connections": self.network.connections,
                 **self.order.gauges(),
+                "journals_above_cut": self.machine.view.journals_above_cut(),
                 **self.execution.gauges(),
-                "journals_above_cut": self.machine.checkpoint.journals_open,
                 "events_unread": self.machine.view.unread_count(),
                 "submissions_waiting": self.inbox.submissions_held,
                 "bytes_waiting": self.inbox.bytes_held,

@@ -18,6 +18,7 @@ from quipu.ledger.epochs import Epoch
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
+from quipu.node.change_service import RosterChanges
 from quipu.node.client_service import Clients
 from quipu.node.order_service import Order
 from quipu.p2p.effects import QueryEnded
@@ -459,6 +460,9 @@ class Ledger(Protocol):
 
     @property
     def order(self) -> Order: ...
+
+    @property
+    def roster(self) -> RosterChanges: ...
 
     @property
     def clients(self) -> Clients: ...

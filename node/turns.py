@@ -163,8 +163,8 @@ class Turns:
         now = machine.surroundings.clock()
         wanted = (
             machine.core.next_deadline(),
-            machine.checkpoint.next_deadline(),
             machine.ordering.next_deadline(now),
+            machine.ordering.next_look(now),
         )
         deadline_ms = min((ms for ms in wanted if ms is not None), default=None)
         if deadline_ms is None or self.is_stopped:
@@ -217,11 +217,10 @@ class Turns:
         inputs, log_inputs = self.inbox.take(), self.inbox.take_log()
         try:
             passing("turn.collected")
-            proposed = machine.checkpoint.propose(now)
-            if proposed is not None:
-                inputs.append(proposed)
-            effects = machine.core.step(inputs, now)
-            decided = Decided(effects, machine.ordering.step(log_inputs, effects.durable, now))
+            told, given = machine.ordering.look_at_epochs(now)
+            effects = machine.core.step([*inputs, *told], now)
+            logged = machine.ordering.step([*given, *log_inputs], effects.durable, now)
+            decided = Decided(effects, logged)
             passing("turn.decided")
         except Exception as fault:  # noqa: BLE001 - a mistake of ours must not end the node
             self._step_failed(fault)
@@ -242,7 +241,6 @@ class Turns:
         self.measures.commits += 1
         machine = self.machine
         now = machine.surroundings.clock()
-        machine.checkpoint.committed(effects.durable, now)
         news = machine.view.committed(effects.durable, now.wall_ms)
         self._speak(effects)
         self._count(effects, news)

@@ -15,6 +15,7 @@ from quipu.ledger.epochs import Epoch, Epochs
 from quipu.ledger.event import EventMeta
 from quipu.ledger.evidence import Conviction, check_proof
 from quipu.ledger.history import BranchRecord, Saved
+from quipu.ledger.standing import Standing
 from quipu.ledger.words import BranchKey, EventId, NodeNo
 from quipu.node import limits
 from quipu.node.service import EventRead, EventStored, FrontierRow, News, ReceiptRow
@@ -35,6 +36,7 @@ class View:
 
     genesis: bytes
     epochs: Epochs
+    standing: Standing
     feed_number: int
     branches: dict[BranchKey, BranchRecord] = field(default_factory=dict)
     documents: list[tuple[bytes, tuple[bytes, ...]]] = field(default_factory=list)
@@ -47,12 +49,11 @@ class View:
     @classmethod
     def of(cls, genesis: bytes, saved: Saved, feed_number: int) -> "View":
         epochs = Epochs.from_genesis(genesis)
-        view = cls(genesis, epochs, feed_number)
+        view = cls(genesis, epochs, Standing.of(genesis, ()), feed_number)
         for record in saved.branches:
             view._put_branch(record.copy())
         for document, seals in saved.epochs:
-            epochs.open(document)
-            view.documents.append((document, seals))
+            view._open(document, seals)
         for proof in saved.proofs:
             view._put_conviction(check_proof(proof, epochs.cluster_id, signing.verify))
         return view
@@ -89,9 +90,7 @@ class View:
                 case PutBranch(record=record):
                     self._put_branch(record)
                 case StoreEpoch(document=document, seals=seals):
-                    self.epochs.open(document)
-                    self.documents.append((document, seals))
-                    self._lineage = None
+                    self._open(document, seals)
                 case StoreProof(conviction=conviction):
                     self._put_conviction(conviction)
         return news
@@ -141,6 +140,15 @@ class View:
     def unread_count(self) -> int:
         records = (self.branches[key] for key in self.unread)
         return sum(record.held_seq - max(record.read_seq, record.base_seq) for record in records)
+
+    def journals_above_cut(self) -> int:
+        return len({r.key.cord for r in self.branches.values() if r.held_seq > r.cut_seq})
+
+    def _open(self, document: bytes, seals: tuple[bytes, ...]) -> None:
+        self.epochs.open(document)
+        self.standing = self.standing.after(document)
+        self.documents.append((document, seals))
+        self._lineage = None
 
     def _put_branch(self, record: BranchRecord) -> None:
         key = record.key

@@ -173,6 +173,7 @@ class Peers:
             case ins.SeedGiven(peer, endpoint):
                 if peer != self._desk.me:
                     self._desk.book.seeds[peer] = endpoint
+                    self._desk.wants_changed = True
                     self._sessions.know(peer)
             case ins.QueryAsked():
                 self._on_query_asked(item, now)

@@ -38,7 +38,7 @@ function axis(pen, frame, ink, drawn) {
   pen.lines(found.map((t) => [frame.x(t), TOP - 12, frame.x(t), last + 14]), { stroke: ink.line });
   pen.lines([[GUTTER - 10, TOP - 14, frame.wide, TOP - 14]], { stroke: ink.main, width: 4, cap: "butt" });
   pen.lines([[GUTTER - 10, TOP - 14, frame.wide, TOP - 14]], { stroke: ink.ground, width: 1.4, dash: [2, 7], alpha: 0.8, offset: frame.left_ms / frame.scale % 9 });
-  for (const t of found) pen.text(frame.x(t), TOP - 27, moment(t, step), { fill: ink.quiet, size: 11, align: "center" });
+  for (const t of found.filter((one) => frame.x(one) > GUTTER + 24 && frame.x(one) < frame.wide - 40)) pen.text(frame.x(t), TOP - 27, moment(t, step), { fill: ink.quiet, size: 11, align: "center" });
 }
 
 function moment(t, step) {

@@ -13,7 +13,7 @@ export const plural = (number, one, many = `${one}s`) => `${count(number)} ${Num
 
 /** Milliseconds, as long as they are worth counting. */
 export function took(ms) {
-  if (ms < 1) return "under 1 ms";
+  if (ms < 1) return "<1 ms";
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;

@@ -9,7 +9,7 @@ import { chip, fields, named } from "./words.js";
 const EVERY_MS = 4_000;
 
 export async function draw(root, { signal }) {
-  const lead = h("p", { class: "note" }), members = h("div"), seen = h("div"), signed = h("div"), versions = h("div");
+  const lead = h("p", { class: "note" }), members = h("div", { class: "slot" }), seen = h("div", { class: "slot" }), signed = h("div", { class: "slot" }), versions = h("div", { class: "slot" });
   show(root, h("h1", {}, "Cluster"), lead, h("section", { class: "panel flush" }, h("h2", {}, "Members"), members),
     h("div", { class: "two" }, panel("Who sees whom", hint("A row is what that node says of the others: each answers for itself, signed."), seen),
       panel("Receipts", hint("How many events of a cord a member has not signed for yet, as this node heard it."), signed)),

@@ -10,7 +10,7 @@ const EVERY_MS = 4_000;
 const CORDS_SHOWN = 64;
 
 export async function draw(root, { signal }) {
-  const lead = h("p", { class: "verdict", "aria-live": "polite" }, "Asking the members …"), cords = h("div"), last = h("div");
+  const lead = h("p", { class: "verdict", "aria-live": "polite" }, "Asking the members …"), cords = h("div", { class: "slot" }), last = h("div");
   show(root, h("h1", {}, "Consistency"), lead,
     panel("Frontiers", hint("How far each node holds each cord, and how much of it is final. Cords are hash chains: the same id at the end means the same bytes all along."), cords),
     panel("Last report", last));

@@ -10,7 +10,7 @@ const EVERY_MS = 2_500;
 const ENTRIES = 30;
 
 export async function draw(root, { signal }) {
-  const lead = h("p", { class: "verdict", "aria-live": "polite" }, "Asking the node …"), facts = h("div"), nodes = h("div"), entries = h("div"), sequences = h("div");
+  const lead = h("p", { class: "verdict", "aria-live": "polite" }, "Asking the node …"), facts = h("div", { class: "slot" }), nodes = h("div", { class: "slot" }), entries = h("div", { class: "slot" }), sequences = h("div");
   show(root, h("h1", {}, "Order"), lead,
     h("div", { class: "two" }, panel("This node", facts), panel("How far each node is", nodes)),
     h("section", { class: "panel flush" }, h("h2", {}, "Newest entries of the log"), entries),

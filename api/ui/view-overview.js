@@ -27,7 +27,7 @@ function copiesEqual({ answered, asked }) {
 
 export async function draw(root, { signal }) {
   const sentence = h("h1", { class: "verdict", "aria-live": "polite" }, h("span", { class: "waiting" }, "Asking the node …"));
-  const tiles = h("div", { class: "tiles" }), members = h("div"), warnings = h("div");
+  const tiles = h("div", { class: "tiles" }), members = h("div", { class: "slot" }), warnings = h("div", { class: "slot" });
   show(root, sentence, tiles,
     h("section", { class: "panel flush" }, h("h2", {}, "The last moments", h("a", { href: "#/quipu", class: "more" }, "Open the quipu")), strip(signal)),
     h("div", { class: "two" }, panel("Members", members), panel("Warnings", warnings)));

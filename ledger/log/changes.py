@@ -27,14 +27,20 @@ class Changes:
     def refusal(self, nodes: tuple[NodeNo, ...]) -> str | None:
         """Why this set cannot even be nominated now."""
         state = self._state
-        change = state.log.newest_change
         if not 1 <= len(nodes) <= limits.SERIALIZERS_MAX or list(nodes) != sorted(set(nodes)):
             return BAD_SET
         if any(number not in state.keys for number in nodes):
             return UNKNOWN_NODE
+        return IN_FLIGHT if self.is_open or not self._master.may_write else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether one is in flight."""
+        change = self._state.log.newest_change
         open_stages = (Stage.NOMINATE, Stage.IMPLEMENT)
-        busy = change is not None and (change.stage in open_stages or change.index > state.chosen)
-        return IN_FLIGHT if busy or not self._master.may_write else None
+        return change is not None and (
+            change.stage in open_stages or change.index > self._state.chosen
+        )
 
     def nominate(self, nodes: tuple[NodeNo, ...], turn: LogTurn) -> Index:
         """A set that equals the present one is refused in the log, for all to see."""

@@ -120,6 +120,18 @@ class LogMachine:
         return self._master.standing_of(node, now_ms)
 
     @property
+    def leads(self) -> bool:
+        """Whether it is master, and all that was chosen before its regime is chosen here."""
+        reign, state = self._master.reign, self.state
+        is_master = state.role is Role.MASTER and reign is not None
+        return is_master and state.chosen >= self._master.current.opening
+
+    @property
+    def is_seating(self) -> bool:
+        """Whether a New Serializer Set is under way."""
+        return self._changes.is_open
+
+    @property
     def waits_for_model(self) -> bool:
         """Whether `ModelGrew` could change anything."""
         return self._voter.has_parked or self._master.has_waiting

@@ -1,4 +1,4 @@
-"""CLOSE and OPEN as items of the log (DESIGN section 5), and what makes one valid.
+"""Changes of roster as items of the log (DESIGN section 5), and what makes one valid.
 
 Valid is a function of the item's bytes and of the items before it: every node passes over the
 same ones. What a voter asks besides, of clocks and of events that it holds, is `roster_gate`'s.
@@ -16,6 +16,7 @@ from quipu.ledger.event import U64
 from quipu.ledger.evidence import check_proof
 from quipu.ledger.inv import Inv, decode_inv, has_valid_signature
 from quipu.ledger.order.cut import CutTerms
+from quipu.ledger.order.wishes import Wish, WishEnded
 from quipu.ledger.quorum import max_confirms
 from quipu.ledger.ready import check_ready
 from quipu.ledger.refusals import Reason, Refused, refuse
@@ -46,8 +47,8 @@ class Open(msgspec.Struct, array_like=True, frozen=True, tag=8, forbid_unknown_f
     invs: Statements  # of the epoch that begins: its members hold the cut
 
 
-RosterItem = Close | Open
-HEADS = (bytes([0x94, 7]), bytes([0x97, 8]))
+RosterItem = Close | Open | Wish | WishEnded
+HEADS = tuple(bytes(head) for head in ((0x94, 7), (0x97, 8), (0x94, 9), (0x94, 10)))
 _codec: Canonical[RosterItem] = Canonical(RosterItem, limits.LOG_ENTRY_BYTES_MAX)  # type: ignore[arg-type]
 
 

@@ -34,7 +34,8 @@ FIRST_VERSION = 1  # of a state without parts
 RECORD_VERSION = 2
 CLIENTS_PART = "clients"
 CONFIG_PART = "config"
-KNOWN_PARTS = frozenset({CLIENTS_PART, CONFIG_PART})
+ROSTER_PART = "roster"
+KNOWN_PARTS = frozenset({CLIENTS_PART, CONFIG_PART, ROSTER_PART})
 
 
 class Tip(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -169,9 +170,9 @@ class Journal:
     def choose(self, entry: LogEntry) -> None:
         self._chosen.append(entry)
 
-    def take_base(self, index: Index, state: bytes) -> None:
+    def take_base(self, index: Index, record: JournalRecord) -> None:
         """In place of all entries up to this index."""
-        self._base = (index, decode_record(state))
+        self._base = (index, record)
         while self._chosen and self._chosen[0].index <= index:
             self._chosen.popleft()
 
@@ -249,7 +250,7 @@ class Journal:
         return None if serializers is None else self.config.set_moved(serializers, self.applied)
 
     # --- what goes with a base ------------------------------------------------------------------
-    def record(self) -> bytes:
+    def record(self, roster: bytes = b"") -> bytes:
         """Of all up to `applied`. Branches have other numbers at other nodes: events name them."""
         tips = sorted(
             (key.author_no, key.journal, seq, identity)
@@ -258,4 +259,6 @@ class Journal:
         rows = [Tip(*tip) for tip in tips]
         clients, config = self.registry.record(), self.config.record()
         rows_of = self.sequences.rows()
-        return encode_record(self.events, rows, rows_of, clients=clients, config=config)
+        return encode_record(
+            self.events, rows, rows_of, clients=clients, config=config, roster=roster
+        )

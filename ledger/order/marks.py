@@ -4,6 +4,7 @@ A pure function of the order, the same on every node. It is no part of the state
 base: who begins there waits for the next marks.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, assert_never
@@ -129,8 +130,7 @@ class Marks:
         contents = dict.fromkeys(one.content for one in found)
         return found if is_enough and len(contents) == 1 else []
 
-    def reached(self, members: int) -> int:
-        """What a majority of so many has made durable."""
-        found = sorted(self.executed.values(), reverse=True)
-        majority = members // 2 + 1
-        return found[majority - 1] if len(found) >= majority else 0
+    def reached(self, members: Iterable[int]) -> int | None:
+        """What a majority of those members that speak has made durable; None: none speaks."""
+        spoken = [self.executed[number] for number in members if number in self.executed]
+        return sorted(spoken, reverse=True)[len(spoken) // 2] if spoken else None

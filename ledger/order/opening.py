@@ -68,7 +68,7 @@ class Opening:
         is_same = offer is not None and offer.close == pending.close
         if offer is not None and is_same and now_ms < offer.at_ms + limits.OFFER_MS:
             return offer
-        seals = self._sealed(pending.close, epoch)
+        seals = self.sealed(pending.close, epoch)
         usable = self._usable(seals, epoch)
         if not self._is_enough(pending.close, (len(seals), usable), live, now_ms):
             return self.offer
@@ -76,7 +76,7 @@ class Opening:
         self.offer = self._computed(pending, terms, now_ms)
         return self.offer
 
-    def _sealed(self, close: bytes, epoch: Epoch) -> dict[NodeNo, Inv]:
+    def sealed(self, close: bytes, epoch: Epoch) -> dict[NodeNo, Inv]:
         found: dict[NodeNo, Inv] = {}
         for number in sorted(epoch.members):
             record = self._known.receipts.newest.get(number)

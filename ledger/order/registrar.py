@@ -1,7 +1,7 @@
 """Who proposes what of a change of roster, and what each node tells its core of it.
 
 Level-triggered: every step compares what the log says with what the core has done, so nothing is
-lost by a restart or a change of master. Only the master proposes; an operator's wish is told to it.
+lost by a restart or a change of master. Only the master proposes; an operator's wish is in the log.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,9 @@ from quipu.ledger.order.changes import Close, encode_change, is_fresh
 from quipu.ledger.order.opening import Opening
 from quipu.ledger.order.roster import RosterBook, RosterState
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
+from quipu.ledger.order.wishes import Candidate, Ending, WishEnded
 from quipu.ledger.ready import check_ready
-from quipu.ledger.refusals import Refused
 from quipu.ledger.words import EpochNo, NodeId, NodeNo
-
-IN_FLIGHT = "change-in-flight"
-NOT_READY = "not-ready"
-BAD_ROSTER = "bad-roster"
 
 
 # --- orders -------------------------------------------------------------------------------------
@@ -52,30 +48,17 @@ class EnrolMembers:
     listeners: tuple[NodeNo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WishRefused:
-    reason: str
-
-
-RosterOrder = TellCore | ProposeItem | ProposeSerializers | EnrolMembers | WishRefused
-
-
-class Candidate(NamedTuple):
-    """Who shall be a member. Numbers are given by the registrar."""
-
-    node_id: NodeId
-    name: str
-    roles: tuple[str, ...]
+RosterOrder = TellCore | ProposeItem | ProposeSerializers | EnrolMembers
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """An operator's word, or a checkpoint that is due."""
+class Plan:
+    """What a CLOSE shall say, from an operator's wish or for a checkpoint that is due."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: Sequence[Candidate]
     policy: str
-    due_ms: int  # monotonic: without READYs by then it is refused
-    is_checkpoint: bool = False
+    due_ms: int  # monotonic: without READYs by then nothing comes of it
+    wish: bytes = b""  # its id
 
 
 class Circumstances(NamedTuple):
@@ -91,9 +74,10 @@ class Registrar:
     def __init__(self, core: Core, book: RosterBook, guards: RosterSafeguards = ALL) -> None:
         self.core, self._book = core, book
         self._opening = Opening(core, guards)
-        self._wish: Wish | None = None
+        self._plan: Plan | None = None
         self._not_before_ms: dict[str, int] = {}
-        self._newer_since_ms: int | None = None  # there are events above the cut
+        self._newer_since: tuple[EpochNo, int] | None = None  # events above the cut of this epoch
+        self._opened: tuple[EpochNo, int] = (core.epochs.newest.number, -limits.CHECKPOINT_GAP_MS)
         self._unseated_ms: int | None = None  # the voters are not those that should vote
         self._enrolled: EnrolMembers | None = None
 
@@ -101,35 +85,40 @@ class Registrar:
     def state(self) -> RosterState:
         return self._book.state
 
-    # --- wishes ---------------------------------------------------------------------------------
-    def wish(self, candidates: Sequence[Candidate], policy: str, now: Circumstances) -> str | None:
-        """Told to the master. Answers why it cannot even be tried."""
-        pending = self.state.pending
-        stale = pending is not None and self._is_stale(now)
-        if self._wish is not None and not self._wish.is_checkpoint:
-            return IN_FLIGHT
-        if pending is not None and not stale:
-            return IN_FLIGHT
-        if not 1 <= len({c.node_id for c in candidates}) == len(candidates) <= limits.MEMBERS_MAX:
-            return BAD_ROSTER
-        try:
-            quorum.max_confirms(policy, len(candidates))
-        except Refused:
-            return BAD_ROSTER
-        self._wish = Wish(tuple(candidates), policy, now.now_ms + limits.READY_WAIT_MS)
-        return None
+    @property
+    def is_busy(self) -> bool:
+        """A change is under way, as far as this node has to do with it."""
+        state = self.state
+        return any((self._plan, state.wish, state.pending))
 
-    def _is_stale(self, now: Circumstances) -> bool:
-        pending = self.state.pending
-        return pending is not None and (now.cluster_now_ms >= pending.at_ms + limits.CLOSE_STALE_MS)
+    def missing(self) -> tuple[NodeId, ...]:
+        """Whose READY, seal or receipt over the cut the change in flight waits for."""
+        pending, wish, core = self.state.pending, self.state.wish, self.core
+        if pending is None:
+            candidates = () if wish is None else wish.wish.candidates
+            asked = [NodeId(c.node_id) for c in candidates]
+            return tuple(node for node in asked if node not in core.coming.readies)
+        epoch = core.epochs.newest
+        if core.known.coming is None:
+            sealed = self._opening.sealed(pending.close, epoch)
+            return tuple(node for no, node in sorted(epoch.members.items()) if no not in sealed)
+        signed = {inv.signer for _, inv in core.receipts.of_coming(EpochNo(epoch.number + 1))}
+        if core.coming.own is not None:
+            signed.add(core.known.node_id)
+        nodes = [NodeId(member.node_id) for member in pending.document.members]
+        return tuple(node for node in nodes if node not in signed)
 
     # --- a step ---------------------------------------------------------------------------------
     def step(self, now: Circumstances) -> list[RosterOrder]:
+        number = self.core.epochs.newest.number
+        if self._opened[0] != number:
+            self._opened = (number, now.now_ms)
+            self._not_before_ms.clear()
         orders: list[RosterOrder] = [*self._tell_core(now), *self._enrol(now)]
         if now.is_master:
             orders += self._lead(now)
         else:
-            self._wish = None
+            self._plan = None
         return orders
 
     def _may(self, what: str, now: Circumstances, pace_ms: int) -> bool:
@@ -168,53 +157,94 @@ class Registrar:
 
     # --- the master -----------------------------------------------------------------------------
     def _lead(self, now: Circumstances) -> list[RosterOrder]:
-        pending = self.state.pending
-        if pending is None:
-            if self._wish is None and self._is_checkpoint_due(now):
-                self._wish = self._checkpoint(now)
-            return [*self._lead_close(now), *self._lead_seats(now)]
-        if self._wish is not None and self._is_stale(now):
-            return self._lead_close(now)
-        return self._lead_open(now)
+        pending, wish = self.state.pending, self.state.wish
+        overtakes = wish is not None and not self.state.is_closing_for_wish
+        if pending is not None and not (overtakes and pending.is_stale(now.cluster_now_ms)):
+            self._plan = None
+            return self._lead_open(now)
+        self._plan = self._planned(now)
+        close = [] if self._plan is None else self._lead_close(self._plan, now)
+        return close if pending is not None else [*close, *self._lead_seats(now)]
 
-    def _lead_close(self, now: Circumstances) -> list[RosterOrder]:
-        wish = self._wish
-        if wish is None:
-            return []
-        document = self.state.next_document(self._members(wish.candidates), wish.policy)
+    def _planned(self, now: Circumstances) -> Plan | None:
+        wish, plan = self.state.wish, self._plan
+        due_ms = now.now_ms + limits.READY_WAIT_MS
+        if wish is not None:
+            if plan is not None and plan.wish == wish.id:
+                return plan
+            return Plan(wish.wish.candidates, wish.wish.policy, due_ms, wish.id)
+        if plan is not None and not plan.wish:
+            return plan
+        if not self._is_checkpoint_due(now):
+            return None
+        standing = self.state.standing
+        same = [Candidate(m.node_id, m.name, m.roles) for m in standing.members]
+        return Plan(same, standing.policy, due_ms)
+
+    def _lead_close(self, plan: Plan, now: Circumstances) -> list[RosterOrder]:
+        document = self.state.next_document(self._members(plan.candidates), plan.policy)
         readies = self._readies(document, now)
-        needed = quorum.max_confirms(wish.policy, len(wish.candidates)) + 1
-        if len(readies) >= needed:
-            self._wish = None
-            item = Close(now.cluster_now_ms, encode(document), readies[:needed])
+        needed = quorum.max_confirms(plan.policy, len(plan.candidates)) + 1
+        missing = [c for c in self._newcomers(plan) if c not in readies]
+        if len(readies) >= needed and not missing:
+            if not self._may(f"close {plan.wish.hex()}", now, limits.LOG_TICKET_MS):
+                return []
+            if not plan.wish:
+                self._plan = None
+            first = dict.fromkeys([*self._newcomers(plan), *readies])
+            chosen = list(first)[: max(needed, len(self._newcomers(plan)))]
+            item = Close(now.cluster_now_ms, encode(document), [readies[n] for n in chosen])
             return [ProposeItem(encode_change(item))]
-        if now.now_ms >= wish.due_ms:
-            self._wish = None
-            return [] if wish.is_checkpoint else [WishRefused(NOT_READY)]
+        if now.now_ms >= plan.due_ms:
+            return self._give_up(plan, [NodeId(c.node_id) for c in plan.candidates], readies, now)
         if self._may("readies", now, limits.ROSTER_PACE_MS):
-            return [TellCore(ReadyAsked(tuple(c.node_id for c in wish.candidates)))]
+            return [TellCore(ReadyAsked(tuple(NodeId(c.node_id) for c in plan.candidates)))]
         return []
+
+    def _newcomers(self, plan: Plan) -> list[NodeId]:
+        """They have to be there; of the others only as many as finality needs."""
+        present = {member.node_id for member in self.state.standing.members}
+        return [NodeId(c.node_id) for c in plan.candidates if c.node_id not in present]
+
+    def _give_up(
+        self,
+        plan: Plan,
+        nodes: list[NodeId],
+        readies: dict[NodeId, bytes],
+        now: Circumstances,
+    ) -> list[RosterOrder]:
+        """A checkpoint is due again; an operator is told who was missing."""
+        if not plan.wish:
+            self._plan = None
+            return []
+        if not self._may("ended", now, limits.LOG_TICKET_MS):
+            return []
+        me, views = self.core.known.node_id, self.core.sync.views
+        missing = [node for node in nodes if node not in readies]
+        away = [node for node in missing if node != me and node not in views]
+        how = Ending.UNREACHABLE if away else Ending.BEHIND
+        return [ProposeItem(encode_change(WishEnded(plan.wish, how, list(away or missing))))]
 
     def _members(self, candidates: Sequence[Candidate]) -> list[Member]:
         members: list[Member] = []
         newcomers = 0
         for one in candidates:
-            number = self.state.numbers.get(one.node_id)
+            number = self.state.numbers.get(NodeId(one.node_id))
             if number is None:
                 number = self.state.number_for(newcomers)
                 newcomers += 1
             members.append(Member(number, one.node_id, one.name, list(one.roles)))
         return members
 
-    def _readies(self, document: EpochDocument, now: Circumstances) -> list[bytes]:
-        known, found = self.core.known, list[bytes]()
+    def _readies(self, document: EpochDocument, now: Circumstances) -> dict[NodeId, bytes]:
+        known, found = self.core.known, dict[NodeId, bytes]()
         for member in document.members:
             data = self.core.coming.readies.get(NodeId(member.node_id))
             if data is None:
                 continue
             ready = check_ready(data, known.cluster_id, known.verify)
             if ready.epoch == document.number and is_fresh(ready.at_ms, now.cluster_now_ms):
-                found.append(data)
+                found[NodeId(member.node_id)] = data
         return found
 
     def _lead_open(self, now: Circumstances) -> list[RosterOrder]:
@@ -234,18 +264,11 @@ class Registrar:
         return []
 
     # --- checkpoints ----------------------------------------------------------------------------
-    def _checkpoint(self, now: Circumstances) -> Wish:
-        candidates = tuple(
-            Candidate(NodeId(m.node_id), m.name, tuple(m.roles))
-            for m in self.state.standing.members
-        )
-        policy = self.state.standing.policy
-        return Wish(candidates, policy, now.now_ms + limits.READY_WAIT_MS, is_checkpoint=True)
-
     def _is_checkpoint_due(self, now: Circumstances) -> bool:
         """Not where it could not end: who has sealed signs nothing until OPEN."""
         epoch = self.core.epochs.newest
-        if epoch.number != self.state.standing.number:
+        is_early = now.now_ms < self._opened[1] + limits.CHECKPOINT_GAP_MS
+        if is_early or epoch.number != self.state.standing.number:
             return False
         journals: dict[NodeNo, int] = {}
         events = 0
@@ -255,11 +278,11 @@ class Registrar:
                 journals[cord.author_no] = journals.get(cord.author_no, 0) + 1
                 events += fresh
         if not events:
-            self._newer_since_ms = None
+            self._newer_since = None
             return False
-        if self._newer_since_ms is None:
-            self._newer_since_ms = now.now_ms
-        late = now.now_ms - self._newer_since_ms >= limits.CHECKPOINT_INTERVAL_MS
+        if self._newer_since is None or self._newer_since[0] != epoch.number:
+            self._newer_since = (epoch.number, now.now_ms)
+        late = now.now_ms - self._newer_since[1] >= limits.CHECKPOINT_INTERVAL_MS
         many = max(journals.values()) >= limits.CHECKPOINT_JOURNALS
         answering = sum(number in epoch.members for number in now.live)
         can_end = answering >= quorum.seals_needed(epoch.policy, len(epoch.members))

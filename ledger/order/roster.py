@@ -5,14 +5,13 @@ changes nothing, on every node alike. One change is in flight.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
 from quipu.ledger import limits
 from quipu.ledger.canonical import Canonical, encode
-from quipu.ledger.checkpoint import FIRST_ATTEMPT, Standing
 from quipu.ledger.epochs import Epoch, EpochDocument, Member, close_hash, decode_document
 from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.log.entry import LogEntry
@@ -28,8 +27,10 @@ from quipu.ledger.order.changes import (
 )
 from quipu.ledger.order.cut import CutTerms
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
+from quipu.ledger.order.wishes import Ended, Ending, Wish, Wished, WishEnded, check_wish
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import Verifier
+from quipu.ledger.standing import FIRST_ATTEMPT, Standing
 from quipu.ledger.words import NodeId, NodeNo
 
 
@@ -44,6 +45,10 @@ class Pending(NamedTuple):
     def of(cls, data: bytes, at_ms: int) -> "Pending":
         document = decode_document(data)
         return cls(document, close_hash(document), at_ms)
+
+    def is_stale(self, at_ms: int) -> bool:
+        """Whether it may be replaced: by then it should have found its OPEN."""
+        return at_ms >= self.at_ms + limits.CLOSE_STALE_MS
 
 
 class Opened(NamedTuple):
@@ -62,6 +67,8 @@ class RosterRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_
     cut_hlc: U64
     numbers: list[tuple[int, Bytes32]]  # of all who ever were members
     pending: tuple[bytes, int] | None  # document and time of a CLOSE
+    wish: Wish | None
+    ended: tuple[Bytes32, str, list[Bytes32]] | None  # the newest wish that is in flight no more
 
 
 _record = Canonical(RosterRecord, limits.CHANGE_STATE_BYTES_MAX)
@@ -72,6 +79,8 @@ class RosterState(NamedTuple):
     numbers: dict[NodeId, NodeNo]
     pending: Pending | None = None
     opened: Opened | None = None  # the newest OPEN that was seen as an item
+    wish: Wished | None = None  # what an operator wants, until it is so or has ended
+    ended: Ended | None = None
 
     @classmethod
     def of_genesis(cls, genesis: bytes) -> "RosterState":
@@ -91,10 +100,20 @@ class RosterState(NamedTuple):
             record.cut_hlc,
         )
         numbers = {NodeId(node_id): NodeNo(number) for number, node_id in record.numbers}
-        return cls(standing, numbers, record.pending and Pending.of(*record.pending))
+        ended = None
+        if record.ended is not None:
+            identity, how, nodes = record.ended
+            ended = Ended(identity, how, tuple(map(NodeId, nodes)))
+        return cls(
+            standing,
+            numbers,
+            record.pending and Pending.of(*record.pending),
+            wish=None if record.wish is None else Wished.of(record.wish),
+            ended=ended,
+        )
 
     def encode(self) -> bytes:
-        standing, pending = self.standing, self.pending
+        standing, pending, ended = self.standing, self.pending, self.ended
         return encode(
             RosterRecord(
                 standing.number,
@@ -105,6 +124,8 @@ class RosterState(NamedTuple):
                 standing.cut_hlc,
                 sorted((int(number), node_id) for node_id, number in self.numbers.items()),
                 None if pending is None else (encode(pending.document), pending.at_ms),
+                None if self.wish is None else self.wish.wish,
+                None if ended is None else (ended.id, ended.how, list(ended.nodes)),
             )
         )
 
@@ -135,17 +156,50 @@ class RosterState(NamedTuple):
         self, item: RosterItem, verify: Verifier, guards: RosterSafeguards = ALL
     ) -> "RosterState":
         """The state after this item, or a refusal: then it changes nothing."""
-        if isinstance(item, Close):
-            return self._closed(item, verify)
+        match item:
+            case Close():
+                return self._closed(item, verify)
+            case Wish():
+                return self._wished(item)
+            case WishEnded():
+                return self._ended(item)
         self.check_open(item, verify, guards)
-        document = decode_document(item.document)
+        return self._opened(item)
+
+    def _opened(self, item: Open) -> "RosterState":
+        document, wish, ended = decode_document(item.document), self.wish, self.ended
+        if wish is not None and wish.is_of(document):
+            ended, wish = Ended(wish.id, Ending.DONE), None
         numbers = {NodeId(m.node_id): NodeNo(m.node_no) for m in document.members}
         return RosterState(
             self.standing.after(item.document),
             {**self.numbers, **numbers},
             None,
             Opened(item.document, tuple(item.seals)),
+            wish,
+            ended,
         )
+
+    def _wished(self, item: Wish) -> "RosterState":
+        """While there is another one it waits for its end; a CLOSE without an OPEN is overtaken."""
+        check_wish(item)
+        wish, ended, pending = self.wish, self.ended, self.pending
+        if wish is not None:
+            if pending is None or not pending.is_stale(item.at_ms):
+                refuse(Reason.CHANGE_IN_FLIGHT, "another wish")
+            ended = Ended(wish.id, Ending.REPLACED)
+        return self._replace(wish=Wished.of(item), ended=ended)
+
+    def _ended(self, item: WishEnded) -> "RosterState":
+        if self.wish is None or self.wish.id != item.wish or self.is_closing_for_wish:
+            refuse(Reason.NO_PROOF, "no such wish can be ended")
+        ended = Ended(item.wish, item.reason, tuple(map(NodeId, item.nodes)))
+        return self._replace(wish=None, ended=ended)
+
+    @property
+    def is_closing_for_wish(self) -> bool:
+        pending, wish = self.pending, self.wish
+        return pending is not None and wish is not None and wish.is_of(pending.document)
 
     def _closed(self, item: Close, verify: Verifier) -> "RosterState":
         pending = Pending.of(item.document, item.at_ms)
@@ -155,7 +209,7 @@ class RosterState(NamedTuple):
         self._check_follows(document)
         if document.attempt != (FIRST_ATTEMPT if before is None else before.document.attempt + 1):
             refuse(Reason.CHANGE_IN_FLIGHT, f"attempt {document.attempt}")
-        if before is not None and item.at_ms < before.at_ms + limits.CLOSE_STALE_MS:
+        if before is not None and not before.is_stale(item.at_ms):
             refuse(Reason.CHANGE_IN_FLIGHT, "the CLOSE before it may find its OPEN still")
         check_readies(item, document, verify)
         return self._replace(pending=pending)
@@ -196,8 +250,17 @@ class RosterBook:
     verify: Verifier
     guards: RosterSafeguards = ALL
     applied: Index = NO_INDEX
+    changes: int = 0  # of the state, since this book was opened
+    _before: list[tuple[Index, RosterState]] = field(default_factory=list)  # and up to where
+
+    def state_at(self, index: Index) -> RosterState:
+        """After the entries up to this one; nobody asks for an older one any more."""
+        while self._before and self._before[0][0] <= index:
+            self._before.pop(0)
+        return self._before[0][1] if self._before else self.state
 
     def chosen(self, entry: LogEntry) -> None:
+        before = self.state
         for data in entry.items:
             item = read_change(data)
             if item is None:
@@ -207,7 +270,12 @@ class RosterBook:
             except Refused:
                 continue  # void, on every node alike
         self.applied = Index(entry.index)
+        if self.state is not before:
+            self.changes += 1
+            self._before.append((self.applied, before))
 
     def rebased(self, index: Index, state: RosterState) -> None:
         """The state at the base of a log came in place of its entries."""
         self.applied, self.state = index, state
+        self.changes += 1
+        self._before.clear()

@@ -17,6 +17,7 @@ from quipu.ledger.order.changes import Close, Open, read_change
 from quipu.ledger.order.cut import compute_cut, unresolved
 from quipu.ledger.order.roster import RosterBook, RosterState
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
+from quipu.ledger.order.wishes import Wish
 from quipu.ledger.refusals import Refused
 from quipu.ledger.words import EventId
 
@@ -33,11 +34,7 @@ class RosterGate:
         return Index(self.book.applied)
 
     def after(self, before: Iterable[LogEntry]) -> "RosterPassage":
-        passage = RosterPassage(self)
-        for entry in before:
-            if entry.index > self.book.applied:
-                passage.passes(entry.items)
-        return passage
+        return RosterPassage(self, before)
 
     # --- clocks and events ----------------------------------------------------------------------
     def takes(self, item: Open, state: RosterState) -> bool:
@@ -63,30 +60,43 @@ class RosterGate:
 
 
 class RosterPassage:
-    def __init__(self, gate: RosterGate) -> None:
+    """Changes are few: entries that are not applied yet are looked through once one comes."""
+
+    def __init__(self, gate: RosterGate, before: Iterable[LogEntry]) -> None:
         self._gate, self._state = gate, gate.book.state
+        self._before = before
 
     def passes(self, items: Sequence[bytes]) -> None:
         for data in items:
             self._take(data, asks=False)
 
     def admits(self, items: Sequence[bytes]) -> bool:
+        if not any(read_change(data) for data in items):
+            return True
+        self._read_before()
         before = self._state
         if all(self._take(data, asks=True) for data in items):
             return True
         self._state = before
         return False
 
+    def _read_before(self) -> None:
+        before, self._before = self._before, ()
+        for entry in before:
+            if entry.index > self._gate.book.applied:
+                self.passes(entry.items)
+
     def _take(self, data: bytes, asks: bool) -> bool:
         """What is not valid changes nothing, and may stand anywhere."""
         gate, item = self._gate, read_change(data)
         if item is None:
             return True
+        self._read_before()
         try:
             after = self._state.after(item, gate.known.verify, gate.guards)
         except Refused:
             return True
-        if asks and isinstance(item, Close):
+        if asks and isinstance(item, Close | Wish):
             latest_ms = gate.cluster_now_ms + limits.CLOCK_AHEAD_MS
             if item.at_ms > latest_ms:
                 return False

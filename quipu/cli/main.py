@@ -10,8 +10,10 @@ from quipu.cli import (
     benching,
     checking,
     client_commands,
+    demo_command,
     devnet_commands,
     ledger_commands,
+    member_commands,
     node_commands,
     offline_commands,
     order_commands,
@@ -73,7 +75,7 @@ app.command("explain", epilog=f"Example: `quipu explain {AN_ID}`")(ledger_comman
 app.command("status", epilog=f"Example: `quipu status`, or `quipu status {AN_ID} --wait 10`")(
     ledger_commands.status
 )
-app.command("members", epilog="Example: `quipu members`")(ledger_commands.members)
+app.add_typer(member_commands.members, name="members")
 app.command("query", epilog="Example: `quipu query frontier --timeout 3`")(ledger_commands.query)
 app.command("leave", epilog="Example: `quipu leave --data-dir var`")(store_commands.leave)
 app.command("drain", epilog="Example: `quipu drain --data-dir var`")(store_commands.drain)
@@ -257,6 +259,8 @@ sequence.command("release", epilog="Example: `quipu sequence release invoices --
     order_commands.sequence_release
 )
 app.add_typer(sequence, name="sequence")
+
+app.command("demo", epilog="Example: `quipu demo --seconds 60`")(demo_command.demo)
 
 errors = typer.Typer(
     help="What the problem codes mean.",

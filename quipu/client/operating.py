@@ -67,6 +67,12 @@ class AsyncOperator:
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return await self._admin("POST", "/v1/admin/journal/recover", rounds=1)
 
+    async def propose_roster(self, change: str, **said: str) -> Any:
+        """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
+        "policy", "checkpoint"; `roster` tells how far it is. Raises `Conflict`."""
+        body = {"change": change, **said}
+        return await self._admin("POST", "/v1/cluster/roster:propose", body, rounds=1)
+
     async def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
         """A change of the configuration, such as "serializers" or "remove-ingest", waited for until
         it has ended or the time is over. Raises `Conflict` where it is refused."""
@@ -139,6 +145,11 @@ class Operator(ABC):
     def journal_recover(self) -> Any:
         """The node votes again, whatever its lost disk has said: see docs/order.md first."""
         return self._run(self._client.journal_recover())
+
+    def propose_roster(self, change: str, **said: str) -> Any:
+        """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
+        "policy", "checkpoint"; `roster` tells how far it is. Raises `Conflict`."""
+        return self._run(self._client.propose_roster(change, **said))
 
     def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
         """A change of the configuration, such as "serializers" or "remove-ingest", waited for until

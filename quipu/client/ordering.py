@@ -17,6 +17,10 @@ class AsyncOrder(ABC):
         """Entries of the log above that index, the same on every node."""
         return await self._json("/v1/journal/entries", {"after": after, "limit": limit})
 
+    async def roster(self) -> Any:
+        """Who is a member, who votes, and the change of the roster that is under way."""
+        return await self._json("/v1/cluster/roster")
+
     async def journal_config(self) -> Any:
         """What each member does, and the change of the configuration that is in flight."""
         return await self._json("/v1/journal/config")
@@ -83,6 +87,10 @@ class Order(ABC):
     def journal_entries(self, *, after: int = 0, limit: int = 100) -> Any:
         """Entries of the log above that index, the same on every node."""
         return self._run(self._client.journal_entries(after=after, limit=limit))
+
+    def roster(self) -> Any:
+        """Who is a member, who votes, and the change of the roster that is under way."""
+        return self._run(self._client.roster())
 
     def journal_config(self) -> Any:
         """What each member does, and the change of the configuration that is in flight."""

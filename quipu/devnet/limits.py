@@ -11,3 +11,6 @@ PORT_LAST = 31_999  # stopped finds its port free
 PORT_TRIES = 1_000  # of one in 14,000 each
 LOG_TAIL_LINES = 8  # of a node that did not start, said with the error
 STATE_BYTES_MAX = 1 << 20  # a few hundred bytes a node
+DEMO_EVENTS_PER_S = 1.4  # of each of the three writers: a picture in which each knot can be told
+DEMO_S_MIN = 6.0  # six acts of a second each
+DEMO_S_MAX = 3_600.0  # it shall end by itself

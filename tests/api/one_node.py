@@ -65,6 +65,7 @@ from quipu.storage.memory_store import MemoryStore
 from quipu.storage.store import Owner
 from tests.api.one_executor import OneExecutor
 from tests.api.one_order import OneOrder
+from tests.api.one_roster import OneRoster
 from tests.small_ledger import key_of
 
 CREATED_MS = 1_790_000_000_000
@@ -146,6 +147,7 @@ class OneNode:
         self.consumers = KeptConsumers.of(folder, lambda: OneNode.now().wall_ms)
         self.cluster_name = "tests"
         self.order = OneOrder()
+        self.roster = OneRoster()
         self.clients = OneExecutor()
         self.paused: asyncio.Event | None = None  # a disk that does not answer
         self.fault: Exception | None = None  # raised in place of storing

@@ -17,15 +17,24 @@ from quipu.api.tokens import new_token
 from quipu.ledger.order.config_items import ConfigRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
-from quipu.ledger.words import EventId
+from quipu.ledger.words import EventId, NodeNo
+from quipu.node.change_service import ChangeInFlight, NomineeRefused
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
-from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused
-from quipu.node.service import EntryId, NotIngestNode, OutcomeUnknown, Overloaded, StoreIsFull
+from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused, StateDiffers
+from quipu.node.service import (
+    EntryId,
+    MemberRow,
+    NotIngestNode,
+    OutcomeUnknown,
+    Overloaded,
+    StoreIsFull,
+)
 from quipu.storage.store import DiskFailed
 from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
 from tests.api.talk import Reply, Talk, talking
+from tests.small_ledger import key_of
 
 Trigger = Callable[[Talk], Awaitable[Reply]]
 NOWHERE = "ab" * 32
@@ -294,6 +303,59 @@ async def _peer_silent(api: Talk) -> Reply:
     return await api.get("/v1/dag/diff?peer=2")
 
 
+PROPOSE = "/v1/cluster/roster:propose"
+
+
+async def _proposed(api: Talk, **asked: str) -> Reply:
+    return await api.post(PROPOSE, asked)
+
+
+@triggers(Code.ROSTER_IN_FLIGHT)
+async def _roster_in_flight(api: Talk) -> Reply:
+    api.node.roster.fault = ChangeInFlight("planted")
+    return await _proposed(api, change="checkpoint")
+
+
+@triggers(Code.ALREADY_A_MEMBER)
+async def _already_a_member(api: Talk) -> Reply:
+    uri = f"quipu://127.0.0.1:8471/{api.node.node_id.hex()}"
+    return await _proposed(api, change="add-member", node=uri)
+
+
+@triggers(Code.MEMBER_UNKNOWN)
+async def _member_unknown(api: Talk) -> Reply:
+    return await _proposed(api, change="remove-member", node="n9")
+
+
+@triggers(Code.LAST_MEMBER)
+async def _last_member(api: Talk) -> Reply:
+    return await _proposed(api, change="remove-member", node="n1")
+
+
+@triggers(Code.ROSTER_FULL)
+async def _roster_full(api: Talk) -> Reply:
+    names = [MemberRow(NodeNo(n), key_of(f"n{n}").node_id, f"n{n}", ()) for n in range(1, 33)]
+    api.node.members = lambda: tuple(names)  # type: ignore[method-assign]
+    uri = f"quipu://127.0.0.1:8471/{key_of('n33').node_id.hex()}"
+    return await _proposed(api, change="add-member", node=uri)
+
+
+@triggers(Code.POLICY_UNFIT)
+async def _policy_unfit(api: Talk) -> Reply:
+    return await _proposed(api, change="policy", policy="3")
+
+
+@triggers(Code.NOMINEE_UNREACHABLE)
+async def _nominee_unreachable(api: Talk) -> Reply:
+    return await _proposed(api, change="add-member", node="n9")
+
+
+@triggers(Code.NOMINEE_BEHIND)
+async def _nominee_behind(api: Talk) -> Reply:
+    api.node.roster.fault = NomineeRefused("nominee-behind", [api.node.node_id])
+    return await _proposed(api, change="checkpoint")
+
+
 @triggers(Code.JOURNAL_GONE)
 async def _journal_gone(api: Talk) -> Reply:
     api.node.order.base = 7
@@ -314,6 +376,12 @@ async def _no_quorum(api: Talk) -> Reply:
     reply = await api.post("/v1/sequences/invoices:publish", {"data": 1})
     assert reply.headers["Retry-After"] == "2"
     return reply
+
+
+@triggers(Code.STATE_DIFFERS)
+async def _state_differs(api: Talk) -> Reply:
+    api.node.order.fault = StateDiffers("planted")
+    return await api.post("/v1/sequences/invoices:lock", {"count": 2})
 
 
 @triggers(Code.ORDER_UNKNOWN)
@@ -415,7 +483,18 @@ async def _raw(api: Talk, request: bytes) -> Reply:
     return Reply(int(lines[0].split()[1]), headers, body)
 
 
-OF_ADMINS = {Code.OPERATION_RUNNING, Code.OPERATION_NOT_FOUND}
+OF_ADMINS = {
+    Code.OPERATION_RUNNING,
+    Code.OPERATION_NOT_FOUND,
+    Code.ROSTER_IN_FLIGHT,
+    Code.ALREADY_A_MEMBER,
+    Code.MEMBER_UNKNOWN,
+    Code.LAST_MEMBER,
+    Code.ROSTER_FULL,
+    Code.POLICY_UNFIT,
+    Code.NOMINEE_UNREACHABLE,
+    Code.NOMINEE_BEHIND,
+}
 OF_ADMINS |= {Code.UNKNOWN_NODE, Code.NOT_CONFIG_NODE, *(Code(why) for why in ConfigRefusal)}
 
 

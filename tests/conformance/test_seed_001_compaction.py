@@ -6,6 +6,7 @@ from quipu.ledger.log.words import Index, Regime
 from quipu.ledger.order.client_items import AccessList
 from quipu.ledger.order.marks import ExecutorMark, Marks, SnapshotMade, Verdict, encode_mark
 from quipu.ledger.order.registry import ItemPlace, Registry
+from quipu.storage.executors.request import LogIndex
 from tests.conformance.clauses import clause
 from tests.small_node import running, small_node
 
@@ -20,12 +21,15 @@ def test_the_log_is_kept_until_executors_have_it(tmp_path: Path) -> None:
             assert execution.kept_to() is None  # nobody is a client
             journal.registry.apply(AccessList(b""), ItemPlace(Regime(1), Index(1), 0))
             assert execution.kept_to() == execution.applied.at
-            for number, executed in ((1, 9), (2, 0), (3, 7)):
-                journal.marks.take(ExecutorMark(number, 1, A, executed))
-            execution.applied = execution.applied._replace(at=8)  # type: ignore[arg-type]
-            assert execution.kept_to() == 7  # two of three have it
-            execution.state = "off"
+            execution.applied = execution.applied._replace(at=LogIndex(8))
+            assert execution.kept_to() == 8
+            journal.marks.take(ExecutorMark(1, 1, A, 7))
             assert execution.kept_to() == 7
+            execution.state = "off"
+            assert execution.kept_to() == 7  # others here and there may still need it
+            for number, executed in ((2, 9), (3, 0)):
+                journal.marks.take(ExecutorMark(number, 1, A, executed))
+            assert journal.marks.reached([1, 2, 3]) == 7  # two of three have it
             journal.registry = Registry()
 
     running(test)

@@ -11,15 +11,15 @@ from quipu.ledger.inv import build_inv
 from quipu.ledger.messages import Answer, EventMessage, decode_message
 from quipu.ledger.order.changes import Open, read_change
 from quipu.ledger.order.cut import CutTerms, compute_cut
-from quipu.ledger.order.registrar import Candidate, ProposeItem, RosterOrder
+from quipu.ledger.order.registrar import ProposeItem, RosterOrder
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
-from quipu.ledger.words import Cord, EventId, InvNumber, Journal, NodeId, NodeNo, Seq
+from quipu.ledger.words import Cord, EventId, InvNumber, Journal, NodeNo, Seq
 from tests.simulation.calm import START_MS, all_read, until, write
 from tests.simulation.clock import START_WALL_MS
 from tests.simulation.epochs.liars import CutLiar
 from tests.simulation.epochs.node import EpochNode
 from tests.simulation.epochs.slow_cut import SlowCut
-from tests.simulation.epochs.world import LOG_HEAD, EpochWorld
+from tests.simulation.epochs.world import LOG_HEAD, EpochWorld, candidates_of
 from tests.simulation.node import SimNode
 from tests.simulation.violation import Property, Violation
 
@@ -54,11 +54,10 @@ def make_master(world: EpochWorld, wanted: EpochNode) -> None:
     until(world, lambda: wanted.circumstances().is_master, ELECTION_MS)
 
 
-def wish(world: EpochWorld, members: Sequence[EpochNode]) -> str | None:
+def wish(world: EpochWorld, members: Sequence[EpochNode]) -> None:
     master = world.master()
     assert master is not None
-    candidates = [Candidate(NodeId(n.key.node_id), n.name, ()) for n in members]
-    return master.registrar.wish(candidates, "majority", master.circumstances())
+    master.wish(candidates_of(members), "majority")
 
 
 # --- a master that lies -------------------------------------------------------------------------
@@ -69,7 +68,7 @@ def a_master_lies_about_the_cut(guards: RosterSafeguards = ALL) -> EpochWorld:
     for node in world.nodes:
         write(world, node, 3)
     make_master(world, liar)
-    assert wish(world, world.members()) is None
+    wish(world, world.members())
     world.run_ms(LYING_MS)
     return world
 
@@ -91,7 +90,7 @@ def a_seal_names_what_the_master_lacks(guards: RosterSafeguards = ALL) -> EpochW
     world.dead[n3.index] = None
     world.run_ms(500)
     make_master(world, n1)
-    assert wish(world, [n1, n2]) is None
+    wish(world, [n1, n2])
     world.run_ms(FETCH_MS)
     n1.crash()
     n1.start()
@@ -141,10 +140,10 @@ def an_open_of_an_older_attempt(guards: RosterSafeguards = ALL) -> EpochWorld:
     nodes = world.members()
     for node in nodes:
         write(world, node, 2)
-    assert wish(world, nodes[:2]) is None
+    wish(world, nodes[:2])
     until(world, lambda: any(_held(node) for node in nodes), OPEN_MS)
     world.run_ms(STALE_MS)
-    assert wish(world, nodes) is None
+    wish(world, nodes)
     until(world, lambda: all(_attempt(node) == 2 for node in nodes), OPEN_MS)
     for node in nodes:
         if isinstance(node, LateOpener):

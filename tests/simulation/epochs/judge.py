@@ -12,7 +12,7 @@ from quipu.ledger.evidence import check_proof
 from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.log.effects import LogInputRefused
 from quipu.ledger.log.entry import LogEntry
-from quipu.ledger.order.changes import Close, Open, read_change
+from quipu.ledger.order.changes import Close, Open, RosterItem, read_change
 from quipu.ledger.order.roster import RosterState
 from quipu.ledger.words import EventId, NodeId
 from tests.simulation.epochs.slow_cut import SlowCut
@@ -53,9 +53,10 @@ class EpochJudge:
             if item is None:
                 continue
             after = _after(state, item, node)
-            self.voids += after is None
+            self.voids += after is None and isinstance(item, Close | Open)
             if after is not None:
-                self._on_change(node, item, after)
+                if isinstance(item, Close | Open):
+                    self._on_change(node, item, after)
                 state = after
 
     def _on_change(self, node: EpochNode, item: Close | Open, after: RosterState) -> None:
@@ -120,7 +121,7 @@ class EpochJudge:
                 raise self._fail(Property.READ_LOST, detail)
 
 
-def _after(state: RosterState, item: Close | Open, node: EpochNode) -> RosterState | None:
+def _after(state: RosterState, item: RosterItem, node: EpochNode) -> RosterState | None:
     from quipu.ledger.refusals import Refused
 
     try:

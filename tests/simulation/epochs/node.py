@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quipu.ledger import effects as fx
@@ -28,6 +29,7 @@ from quipu.ledger.log.roles import Role
 from quipu.ledger.log.serializers import Stage
 from quipu.ledger.log.state import LogSettings
 from quipu.ledger.log.words import Index, Life, LogTicket
+from quipu.ledger.order.changes import encode_change
 from quipu.ledger.order.registrar import (
     Circumstances,
     EnrolMembers,
@@ -36,10 +38,10 @@ from quipu.ledger.order.registrar import (
     Registrar,
     RosterOrder,
     TellCore,
-    WishRefused,
 )
 from quipu.ledger.order.roster import RosterBook, RosterState
 from quipu.ledger.order.roster_gate import RosterGate
+from quipu.ledger.order.wishes import Candidate, Wish
 from quipu.ledger.signing import KeyPair
 from quipu.ledger.words import NOT_A_MEMBER, NodeNo
 from tests.simulation.clock import US_PER_MS
@@ -63,7 +65,6 @@ class EpochNode(SimNode):
         self.book: RosterBook
         self.registrar: Registrar
         self.gate: RosterGate
-        self.wishes_refused: list[str] = []
         self._log_inbox: list[LogInput] = []
         self._log_wake_us: int | None = None
         self._ticket = 0
@@ -289,8 +290,13 @@ class EpochNode(SimNode):
                 self.give(SerializersProposed(self._next_ticket(), nodes))
             case EnrolMembers(epoch, keys, listeners):
                 self.give(RosterChanged(epoch, keys, listeners))
-            case WishRefused(reason):
-                self.wishes_refused.append(reason)
+
+    def wish(self, candidates: Sequence[Candidate], policy: str) -> None:
+        """Told to this node; the log carries it to the master."""
+        assert self.core is not None
+        now = self.clock.now(self.world.scheduler.now_us)
+        item = Wish(self.core.cluster_time.now_ms(now), list(candidates), policy)
+        self.give(ItemsProposed(self._next_ticket(), (encode_change(item),)))
 
     def _next_ticket(self) -> LogTicket:
         self._ticket += 1

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 
 from quipu import verify as offline
 from quipu.ledger.bundle_build import Lineage, build_bundle
-from quipu.ledger.order.registrar import Candidate
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
-from quipu.ledger.words import NodeId
+from quipu.ledger.order.wishes import Candidate
 from tests.simulation import faults as f
 from tests.simulation.clock import US_PER_MS
 from tests.simulation.convergence import Convergence, transfer_us
@@ -225,8 +224,8 @@ class Run:
         master = self.world.master()
         if master is not None and master.machine is not None:
             standing = master.book.state.standing
-            candidates = [Candidate(NodeId(m.node_id), m.name, ()) for m in standing.members]
-            master.registrar.wish(candidates, standing.policy, master.circumstances())
+            candidates = [Candidate(m.node_id, m.name, []) for m in standing.members]
+            master.wish(candidates, standing.policy)
 
     def _plan_stale(self) -> None:
         """Most members go right after a CLOSE; they come back when the faults end."""

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from quipu.ledger.order.registrar import Candidate
 from quipu.ledger.order.safeguards import ALL as ROSTER_ALL
 from quipu.ledger.order.safeguards import RosterSafeguards
+from quipu.ledger.order.wishes import Candidate
 from quipu.ledger.words import NodeId, NodeNo
 from tests.simulation.clock import US_PER_MS
 from tests.simulation.epochs.judge import EpochJudge
@@ -30,7 +30,7 @@ class Operator:
     def __init__(self, world: EpochWorld) -> None:
         self._world = world
         self._wanted: list[tuple[tuple[EpochNode, ...], str]] = []
-        self.refused: dict[str, int] = {}
+        self.endings: list[str] = []
         world.scheduler.after(LOOK_MS * US_PER_MS, self._look)
 
     @property
@@ -42,7 +42,7 @@ class Operator:
 
     def explain(self) -> str:
         nodes = self._wanted[0][0] if self._wanted else ()
-        return f"{[n.name for n in nodes]} wanted, refused {self.refused}"
+        return f"{[n.name for n in nodes]} wanted, ended {self.endings}"
 
     def _look(self) -> None:
         world = self._world
@@ -61,12 +61,20 @@ class Operator:
                 self._tell(node, members, policy)
 
     def _tell(self, node: EpochNode, members: Sequence[EpochNode], policy: str) -> None:
-        candidates = [
-            Candidate(NodeId(m.key.node_id), m.name.split(":")[0], ("serializer",)) for m in members
-        ]
-        reason = node.registrar.wish(candidates, policy, node.circumstances())
-        if reason is not None:
-            self.refused[reason] = self.refused.get(reason, 0) + 1
+        wish = node.book.state.wish
+        if wish is None or self._is_stale(node):
+            node.wish(candidates_of(members), policy)
+        ended = node.book.state.ended
+        if ended is not None and ended.how not in self.endings:
+            self.endings.append(ended.how)
+
+    def _is_stale(self, node: EpochNode) -> bool:
+        pending = node.book.state.pending
+        return pending is not None and pending.is_stale(node.circumstances().cluster_now_ms)
+
+
+def candidates_of(members: Sequence[EpochNode]) -> list[Candidate]:
+    return [Candidate(m.key.node_id, m.name.split(":")[0], ["serializer"]) for m in members]
 
 
 class EpochWorld(World):

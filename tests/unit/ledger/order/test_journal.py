@@ -94,7 +94,7 @@ def test_base_waits_for_what_it_rests_on_and_stands_for_all_below() -> None:
     journal = Journal(held)
     held.learn(metas[0])
     journal.choose(entry(1, *map(reference, metas[:3])))
-    journal.take_base(Index(2), theirs.record())
+    journal.take_base(Index(2), decode_record(theirs.record()))
     journal.choose(entry(3, reference(metas[3])))
     assert applied(journal) == []
     assert journal.applied == 0
@@ -124,7 +124,7 @@ def test_base_orders_what_lies_below_a_fork() -> None:
     held.learn(first, second, fork)
     held.forks[fork.branch] = [(first.branch, first.seq, first.id)]
     journal = Journal(held)
-    journal.take_base(Index(1), theirs.record())
+    journal.take_base(Index(1), decode_record(theirs.record()))
     applied(journal)
     assert [journal.is_ordered(meta) for meta in (first, second, fork)] == [True, False, True]
 
@@ -163,7 +163,7 @@ def test_clients_go_with_a_base_and_an_older_state_is_read() -> None:
     [added] = applied(journal)
     assert added.outcomes == ((0, Registered(ClientId(1), outcome.acl)),)
     other = Journal(Held())
-    other.take_base(Index(2), journal.record())
+    other.take_base(Index(2), decode_record(journal.record()))
     assert applied(other) == []
     assert other.registry == journal.registry
     assert decode_record(before).parts == []

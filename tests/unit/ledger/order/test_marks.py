@@ -38,9 +38,10 @@ def test_who_differs_from_most_is_told(
 
 def test_a_majority_has_executed_so_far() -> None:
     marks = said(A, A, A)
-    assert [marks.reached(members) for members in (1, 3, 5, 7)] == [30, 20, 10, 0]
+    members: tuple[list[int], ...] = ([1, 2, 3], [1, 2], [3], [2, 3, 4, 5], [4], [])
+    assert [marks.reached(numbers) for numbers in members] == [20, 10, 30, 20, None, None]
     marks.take(ExecutorMark(3, 1, A, 5))
-    assert marks.reached(1) == 30
+    assert marks.reached([3]) == 30
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

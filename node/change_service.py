@@ -1,0 +1,61 @@
+"""What a running node offers of changes of roster: the contract between `node` and `api`."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from quipu.ledger.order.wishes import Candidate
+from quipu.ledger.words import NodeId
+
+
+class ChangeInFlight(Exception):
+    """Another change of the roster is under way: one at a time."""
+
+
+class NomineeRefused(Exception):
+    """Who shall be a member cannot be one now: `how` says why. Nothing was done."""
+
+    def __init__(self, how: str, nodes: Sequence[NodeId]) -> None:
+        super().__init__(", ".join(node.hex() for node in nodes))
+        self.how = how
+
+
+class Stage(StrEnum):
+    """How far a change is."""
+
+    READY = "ready"  # its members are asked whether they hold what the others hold
+    SEALING = "sealing"  # CLOSE is ordered: members sign their last receipts of the epoch
+    OPENING = "opening"  # the cut is fetched and signed for
+
+
+class ChangeProgress(NamedTuple):
+    """A change in flight. One without an id is a checkpoint that the cluster makes by itself."""
+
+    id: bytes
+    stage: Stage
+    candidates: tuple[Candidate, ...]
+    policy: str
+    begun_ms: int
+    missing: tuple[NodeId, ...]  # whose READY, seal or receipt is not here yet
+
+
+class ChangeEnded(NamedTuple):
+    id: bytes
+    how: str
+    nodes: tuple[NodeId, ...]
+
+
+class RosterStatus(NamedTuple):
+    epoch: int
+    policy: str
+    change: ChangeProgress | None
+    ended: ChangeEnded | None  # the newest that an operator asked for
+
+
+class RosterChanges(Protocol):
+    def status(self) -> RosterStatus: ...
+
+    async def propose(self, candidates: Sequence[Candidate], policy: str) -> bytes:
+        """Answers the id of the change once its members have said that they are ready, and the
+        epoch that there is ends. Raises `NomineeRefused`, `ChangeInFlight`, `NoQuorum`,
+        `OrderUnknown`, `Overloaded` or `Draining`."""
