@@ -9,6 +9,7 @@ const LANE_MIN = 30, LANE_MAX = 150, FOOT = 26;
 const KNOTS_SHOWN_MAX = 260; // more are shown as bundles: a frame stays below 12 ms
 const BUNDLE_PX = 22;
 const SCALE_MIN = 0.02, SCALE_MAX = 2_000_000; // milliseconds a pixel
+const KNOT_PX = 38; // of its cord for each knot, when all is shown anew
 const LITTLE = 6, PAUSE_SHARE = 0.8; // of knots that are enough to look at; of the time after it
 const STEPS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 144e5, 432e5, 864e5];
 
@@ -45,8 +46,9 @@ export class Frame {
 
   pan(pixels) { this.right_ms -= pixels * this.scale; }
 
-  /** So that about so many of the newest knots are seen. */
-  fit(dag, wanted = 60) {
+  /** So that as many of the newest knots are seen as can be told from each other. */
+  fit(dag) {
+    const wanted = Math.round(Math.max(14, Math.min(150, ((this.wide - GUTTER) / KNOT_PX) * dag.lanes.length)));
     const times = dag.lanes.flatMap((lane) => lane.knots.slice(-wanted).map((knot) => knot.t)).sort((a, b) => b - a);
     if (!times.length) return;
     let last = Math.min(wanted, times.length) - 1;

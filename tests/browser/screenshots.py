@@ -20,7 +20,7 @@ from tests.browser.writing import ask, stored, writing
 
 FOLDER = tree.ROOT / "docs" / "screenshots"
 SETTLED_MS = 1_800
-WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 780}
+WIDE, PHONE = {"width": 1200, "height": 740}, {"width": 360, "height": 780}
 MEMBERS = 32
 VIEWS = {
     "overview": "",
