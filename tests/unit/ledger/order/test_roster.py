@@ -184,10 +184,10 @@ def test_a_wish_takes_the_place_of_one_whose_close_found_no_open() -> None:
 def test_a_wish_ends_by_its_own_id_and_not_once_its_epoch_closes() -> None:
     state = GENESIS.after(wish_of([1, 2]), verify)
     assert state.wish is not None
-    missing = [key_of("n2").node_id]
-    ended = WishEnded(state.wish.id, Ending.BEHIND, missing)
+    missing = key_of("n2").node_id
+    ended = WishEnded(state.wish.id, Ending.BEHIND, [missing])
     after = state.after(ended, verify)
-    assert (after.wish, after.ended) == (None, Ended(state.wish.id, Ending.BEHIND, (*missing,)))
+    assert (after.wish, after.ended) == (None, Ended(state.wish.id, Ending.BEHIND, (missing,)))
     with pytest.raises(Refused):
         state.after(WishEnded(bytes(32), Ending.BEHIND, []), verify)
     closing = state.after(close_of(document(state, [1, 2]), [ready(1), ready(2)]), verify)
@@ -206,7 +206,7 @@ def test_wishes_and_their_ends_go_with_a_base() -> None:
     state = GENESIS.after(wish_of([1, 2]), verify)
     assert RosterState.decode(state.encode(), LEDGER.cluster_id).wish == state.wish
     assert state.wish is not None
-    nodes = [key_of("n2").node_id]
+    nodes: list[bytes] = [key_of("n2").node_id]
     after = state.after(WishEnded(state.wish.id, Ending.UNREACHABLE, nodes), verify)
     assert RosterState.decode(after.encode(), LEDGER.cluster_id) == after
 
