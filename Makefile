@@ -14,6 +14,7 @@ PEERS ?=
 MINUTES ?= 10
 WORKERS ?= 2
 KILLS ?= 2000
+RUNS ?= 20
 FLIPS ?= 1000
 # Flags for `make bench-node`, `bench-abuse`, `bench-cluster` and `bench-order`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
@@ -35,7 +36,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
-	lock sim replay kill-test fault-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
+	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
 	bench-order bench-spark reference figures screenshots clean up
 
 help: ## list the targets
@@ -112,6 +113,9 @@ flip-test: install ## FLIPS=1000: random bits flipped in a node's data file, sto
 
 torture: install ## MINUTES=10: clusters of 3 and 5 under every kind of harm; TORTURE='--seed 7'
 	@$(BIN)/python -m tests.process.torture --minutes $(MINUTES) $(TORTURE)
+
+linear-test: install ## RUNS=20: real clusters under faults, judged by porcupine (needs Go)
+	@$(BIN)/python -m tests.linear.real --runs $(RUNS)
 
 fuzz: install ## MINUTES=10: hostile bytes into every decoder
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(FUZZ)

@@ -80,6 +80,7 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = "outcome-unknown"
     NO_QUORUM = "no-quorum"
     ORDER_UNKNOWN = "order-unknown"
+    STATE_DIFFERS = "state-differs"
     ROSTER_IN_FLIGHT = "roster-in-flight"
     ALREADY_A_MEMBER = "already-a-member"
     MEMBER_UNKNOWN = "member-unknown"
@@ -508,6 +509,14 @@ KINDS: dict[Code, Kind] = {
         "It may be ordered or not",
         "The master did not say in time what became of it, or this node had to begin anew.",
         "Look at the sequence with `consistency=linear` before you try again.",
+    ),
+    Code.STATE_DIFFERS: Kind(
+        503,
+        False,
+        "This node differs from the others",
+        "A majority of serializers has another digest over the sequences than this node (ERR).",
+        "Use another node. Its disk or its program is at fault: `quipu store verify`, then give it "
+        "a new store, which it fills from the others.",
     ),
     Code.PEER_SILENT: Kind(
         504,

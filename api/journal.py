@@ -58,6 +58,7 @@ async def journal(call: Call) -> Response:
         digest=found.digest.hex(),
         events=str(found.events),
         events_behind=found.events_behind,
+        state=found.state,  # type: ignore[arg-type]
     )
     return call.answer(body, headers=FOR_NOW)
 

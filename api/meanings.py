@@ -26,6 +26,8 @@ MEANINGS = {
     "log_chosen": "Index of the newest log entry that this node knows to stand for ever.",
     "log_entries_held": "Log entries above the base, chosen and not: they are held in memory.",
     "log_is_master": "1 while this node leads the log; the nodes together have one, or none.",
+    "order_at_work": "1 while this node is in WRK (seed 000): it knows how far the others are.",
+    "order_errs": "1 while this node is in ERR: a majority has other digests over the sequences.",
     "log_is_recovering": "1 while this node does not vote because its disk was lost or set back.",
     "log_messages_sent_total": "Messages of the log for peers: elections, entries, answers.",
     "log_regime": "The newest regime that this node has promised.",

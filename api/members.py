@@ -119,6 +119,7 @@ def _member(
         linked_in=is_self or (view is not None and view.linked_in),
         linked_out=is_self or (view is not None and view.linked_out),
         trouble="" if view is None else view.trouble,
+        order_state=None if row is None else ledger.order.states().get(row.number),  # type: ignore[arg-type]
     )
 
 

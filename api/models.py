@@ -303,7 +303,8 @@ class ClusterBody(msgspec.Struct, frozen=True):
 
 class MemberBody(msgspec.Struct, frozen=True):
     """A node as this one sees it. `trouble`: why it is not linked, empty where it is or was not
-    tried. The live view never changes how many confirmations are needed."""
+    tried. `order_state`: as it told, null where it told nothing. The live view never changes how
+    many confirmations are needed."""
 
     node_id: Hex32
     name: str
@@ -319,6 +320,7 @@ class MemberBody(msgspec.Struct, frozen=True):
     linked_in: bool
     linked_out: bool
     trouble: str
+    order_state: Literal["DSC", "WRK", "ERR"] | None
 
 
 class MemberList(msgspec.Struct, frozen=True):

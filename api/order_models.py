@@ -66,6 +66,7 @@ class JournalBody(msgspec.Struct, frozen=True):
     digest: str
     events: str
     events_behind: int
+    state: Literal["DSC", "WRK", "ERR"]
 
 
 class JournalItem(msgspec.Struct, frozen=True, omit_defaults=True):

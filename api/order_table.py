@@ -62,7 +62,13 @@ JOURNAL = (
         tag="order",
     ),
 )
-ORDER_CODES = (Code.NO_QUORUM, Code.ORDER_UNKNOWN, Code.NODE_FULL, Code.DRAINING)
+ORDER_CODES = (
+    Code.NO_QUORUM,
+    Code.ORDER_UNKNOWN,
+    Code.STATE_DIFFERS,
+    Code.NODE_FULL,
+    Code.DRAINING,
+)
 WRITE_CODES = (
     Code.INVALID_ID,
     Code.MALFORMED_BODY,

@@ -11,7 +11,13 @@ from quipu.ledger.refusals import Reason, Refused
 from quipu.node.change_service import ChangeInFlight, NomineeRefused
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
-from quipu.node.order_service import JournalGone, NoQuorum, OrderUnknown, SequenceRefused
+from quipu.node.order_service import (
+    JournalGone,
+    NoQuorum,
+    OrderUnknown,
+    SequenceRefused,
+    StateDiffers,
+)
 from quipu.node.service import (
     Backlogged,
     Draining,
@@ -33,6 +39,7 @@ FAULTS = (
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
+    StateDiffers,
     ChangeInFlight,
     NomineeRefused,
     ConfigRefused,
@@ -102,6 +109,8 @@ def _of_change(error: BaseException) -> Problem | None:
             return Problem(Code.NOT_CONFIG_NODE, str(error))
         case UnknownNode():
             return Problem(Code.UNKNOWN_NODE, f"there is no member {error}")
+        case StateDiffers():
+            return Problem(Code.STATE_DIFFERS, str(error))
         case ChangeInFlight():
             return Problem(Code.ROSTER_IN_FLIGHT, str(error), retry_after_s=limits.RETRY_AFTER_S)
         case NomineeRefused(how=how):

@@ -27,6 +27,10 @@ class NoQuorum(Exception):
         self.retry_after_s = retry_after_s
 
 
+class StateDiffers(Exception):
+    """This node is in ERR (seed 000): it serves no locks, publishes and linear reads."""
+
+
 class OrderUnknown(Exception):
     """The answer did not come in time, or not at all: it may have been ordered or not."""
 
@@ -54,6 +58,7 @@ class OrderStatus(NamedTuple):
     digest: bytes  # running, at `chosen`
     events: int  # ordered in all
     events_behind: int  # Read here and not ordered
+    state: str = "WRK"  # of seed 000: DSC, WRK or ERR
 
 
 class OrderedEntry(NamedTuple):
@@ -99,6 +104,9 @@ class Order(Protocol):
         `Overloaded`."""
 
     def status(self) -> OrderStatus: ...
+
+    def states(self) -> dict[NodeNo, str]:
+        """DSC, WRK or ERR, of this node and of the members that told it."""
 
     def entries(self, after: int, limit: int) -> list[OrderedEntry]:
         """What is applied above that index, in order. Raises `JournalGone`."""

@@ -21,7 +21,10 @@ from quipu.ledger.log.effects import (
     ItemsNotOrdered,
     ItemsOrdered,
     LogEffects,
+    LogInputRefused,
+    LogSpoken,
     MasterChanged,
+    SendLogMessage,
 )
 from quipu.ledger.log.entry import LogEntry
 from quipu.ledger.log.inputs import (
@@ -29,15 +32,18 @@ from quipu.ledger.log.inputs import (
     ItemsProposed,
     LogCompacted,
     LogInput,
+    LogMessageReceived,
     ModelGrew,
 )
 from quipu.ledger.log.machine import LogMachine
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.state import LogSettings, SavedLog
 from quipu.ledger.log.words import Index, Life, LogTicket
+from quipu.ledger.order.discovering import Discovering, is_discovery
 from quipu.ledger.order.extension import JournalGate, references_of
 from quipu.ledger.order.items import EventReference, encode_item
 from quipu.ledger.order.journal import ROSTER_PART, Applied, Journal, decode_record
+from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import KeyPair, Verifier
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
 from quipu.node import limits
@@ -135,6 +141,8 @@ class Ordering:
     rostering: Rostering
     own_no: NodeNo
     configuring: Configuring = field(init=False)
+    discovering: Discovering = field(init=False)
+    _met: int = 0  # the epoch whose members are known as neighbours
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
@@ -151,6 +159,7 @@ class Ordering:
 
     def __post_init__(self) -> None:
         self.configuring = Configuring(self.is_behind)
+        self.discovering = Discovering(self.settings.key.node_id, self.machine.state)
 
     @classmethod
     def of(
@@ -189,7 +198,8 @@ class Ordering:
         self._take_base(Index(base), state.base_state)
         for held in state.log.above(base)[: state.chosen - base]:
             self._choose(held.entry)
-        found = list(self.journal.advance())
+        self._meet()
+        found = self._advanced(None)
         self._behind = {key: None for key in view.branches if self._first_of(key) is not None}
         self._applied(found)
 
@@ -208,7 +218,7 @@ class Ordering:
         if self._inputs:
             return now.monotonic_ms
         look = self.configuring.next_deadline(self.machine, self.journal.config, now)
-        times = (due, self._due_ms(now), look)
+        times = (due, self._due_ms(now), look, self.discovering.next_deadline(now.monotonic_ms))
         return min((time for time in times if time is not None), default=None)
 
     def _due_ms(self, now: Now) -> int | None:
@@ -243,14 +253,40 @@ class Ordering:
         inputs = [*self._inputs, *inputs]
         self._inputs.clear()
         self.model.expect(coming)
+        said = self._discover(inputs, now)
         self._look(coming, inputs, now)
         self._propose(inputs, now)
         config = self.journal.config
         inputs += self.configuring.step(self.machine, config, self.next_ticket, now)
         due_ms = self.machine.next_deadline()
         if not inputs and (due_ms is None or due_ms > now.monotonic_ms):
-            return LogEffects()
-        return self.machine.step(inputs, now)
+            return LogEffects(spoken=said)
+        effects = self.machine.step(inputs, now)
+        effects.spoken += said
+        return effects
+
+    def _meet(self) -> None:
+        """The members of a new epoch are neighbours."""
+        newest = self.model.view.epochs.newest
+        if self._met != newest.number and self.own_no != NOT_A_MEMBER:
+            self._met = newest.number
+            self.discovering.meet(newest.members)
+
+    def _discover(self, inputs: list[LogInput], now: Now) -> list[LogSpoken]:
+        """The messages of seed 000, taken out of the inputs, and what is said to them."""
+        self._meet()
+        said = self.discovering.tick(now.monotonic_ms)
+        refused: list[LogSpoken] = []
+        for item in [one for one in inputs if _is_discovery(one)]:
+            inputs.remove(item)
+            assert isinstance(item, LogMessageReceived)
+            try:
+                if item.peer not in self.machine.state.keys:
+                    refuse(Reason.NOT_A_MEMBER)
+                said += self.discovering.hear(item.peer, item.data)
+            except Refused as refusal:
+                refused.append(LogInputRefused(item.peer, refusal.reason, refusal.detail))
+        return [*(SendLogMessage(peer, data) for peer, data in said), *refused]
 
     def next_ticket(self) -> LogTicket:
         self._last_ticket += 1
@@ -341,13 +377,23 @@ class Ordering:
                 self.core_recovers = effect.recovering
         for notice in effects.spoken:
             self._hear(notice)
-        found = list(islice(self.journal.advance(), limits.APPLIED_PER_TURN_MAX))
+        found = self._advanced(limits.APPLIED_PER_TURN_MAX)
         if found:
             self._applied(found)
         # There may be more, in a turn of its own; and what is parked may rest on what is applied.
         is_full = len(found) == limits.APPLIED_PER_TURN_MAX
         if is_full or (found and self.machine.waits_for_model):
             self._inputs.append(ModelGrew())
+        return found
+
+    def _advanced(self, count_max: int | None) -> list[Applied]:
+        """What is applied now; at marks nodes compare what it has led to."""
+        found: list[Applied] = []
+        for one in islice(self.journal.advance(), count_max):
+            found.append(one)
+            if one.entry.index % limits.ORDER_MARK_ENTRIES == 0:
+                self.discovering.has_applied(one.entry.index, self.journal.sequences.digest())
+        self.discovering.has_applied(self.journal.applied, None)
         return found
 
     def _hear(self, notice: object) -> None:
@@ -412,6 +458,10 @@ class Ordering:
         state = self.journal.record(self.rostering.record(applied))
         if len(state) <= ledger_limits.LOG_STATE_BYTES_MAX:
             self._mark, self._bytes_since = (applied, state), 0
+
+
+def _is_discovery(item: LogInput) -> bool:
+    return isinstance(item, LogMessageReceived) and is_discovery(item.data)
 
 
 def _reference(meta: EventMeta) -> bytes:

@@ -9,6 +9,7 @@ from quipu.ledger.log.effects import LogSpoken
 from quipu.ledger.log.inputs import OrderAwaited, RecoveryForced
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.words import LogTicket
+from quipu.ledger.order.discovery import NodeState, serves
 from quipu.ledger.order.items import Lock, LockAndPublish, Publish, Release, SequenceItem
 from quipu.ledger.order.journal import Applied, Done
 from quipu.ledger.order.sequences import Granted, Published, SequenceRefusal
@@ -25,6 +26,7 @@ from quipu.node.order_service import (
     OrderUnknown,
     SequenceRefused,
     SequenceState,
+    StateDiffers,
 )
 from quipu.node.running_config import RunningConfig
 from quipu.node.sequencing import Place, Proposals, no_quorum
@@ -110,7 +112,13 @@ class RunningOrder:
             digest,
             journal.events,
             ordering.events_behind(),
+            ordering.discovering.state.value,
         )
+
+    def states(self) -> dict[NodeNo, str]:
+        discovering = self.machine.ordering.discovering
+        found = {number: noted.state.value for number, noted in discovering.noted.items()}
+        return found | {self.own_no: discovering.state.value}
 
     def entries(self, after: int, limit: int) -> list[OrderedEntry]:
         ordering = self.machine.ordering
@@ -205,7 +213,12 @@ class RunningOrder:
             raise Draining("the node is stopping")
         if self.inbox.is_full:
             raise StoreIsFull("no room on the disk")
-        state = self.machine.ordering.machine.state
+        ordering = self.machine.ordering
+        if ordering.discovering.state is NodeState.ERR:
+            raise StateDiffers("a majority of serializers has other digests than this node")
+        if not serves(ordering.discovering.state):
+            raise no_quorum("this node is still asking the others how far they are (DSC)")
+        state = ordering.machine.state
         if state.master is None:
             raise no_quorum("this node knows of no master that a majority follows")
 
@@ -218,6 +231,8 @@ class RunningOrder:
             "log_chosen": status.chosen,
             "log_applied": status.applied,
             "log_entries_held": status.last - status.base,
+            "order_at_work": int(status.state == NodeState.WRK),
+            "order_errs": int(status.state == NodeState.ERR),
             "events_ordered": status.events,
             "events_not_ordered": status.events_behind,
         }

@@ -12,6 +12,7 @@ from typing import assert_never
 import msgspec
 
 from quipu.ledger import limits, signing
+from quipu.ledger.canonical import encode
 from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.log.statements import U32
 from quipu.ledger.log.words import Index
@@ -108,6 +109,10 @@ class Sequences:
 
     def names(self) -> list[str]:
         return sorted(self._sequences)
+
+    def digest(self) -> bytes:
+        """Equal on all nodes that have applied the same."""
+        return signing.tagged_hash(signing.TAG_SEQUENCES, encode(self.rows()))
 
     def known(self, name: str) -> Sequence | None:
         """None: never used."""

@@ -15,7 +15,17 @@ from quipu.node.exits import Exit
 if TYPE_CHECKING:
     from quipu.client import Client, Entry, Gap
 
-MEMBER_COLUMNS = ("name", "role", "state", "linked", "heard_ms_ago", "version", "uri", "trouble")
+MEMBER_COLUMNS = (
+    "name",
+    "role",
+    "state",
+    "order_state",
+    "linked",
+    "heard_ms_ago",
+    "version",
+    "uri",
+    "trouble",
+)
 LINKS = {
     (True, True): "both ways",
     (True, False): "in",

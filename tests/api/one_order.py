@@ -54,6 +54,9 @@ class OneOrder:
             role, 1, me, (me,), None, self.base, last, last, last, digest, len(self.ordered), 0
         )
 
+    def states(self) -> dict[NodeNo, str]:
+        return {NodeNo(1): "WRK"}
+
     def entries(self, after: int, limit: int) -> list[OrderedEntry]:
         if after < self.base:
             raise JournalGone(self.base + 1)

@@ -21,7 +21,7 @@ from quipu.ledger.words import EventId, NodeNo
 from quipu.node.change_service import ChangeInFlight, NomineeRefused
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
-from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused
+from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused, StateDiffers
 from quipu.node.service import (
     EntryId,
     MemberRow,
@@ -376,6 +376,12 @@ async def _no_quorum(api: Talk) -> Reply:
     reply = await api.post("/v1/sequences/invoices:publish", {"data": 1})
     assert reply.headers["Retry-After"] == "2"
     return reply
+
+
+@triggers(Code.STATE_DIFFERS)
+async def _state_differs(api: Talk) -> Reply:
+    api.node.order.fault = StateDiffers("planted")
+    return await api.post("/v1/sequences/invoices:lock", {"count": 2})
 
 
 @triggers(Code.ORDER_UNKNOWN)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quipu.client import Conflict, Unavailable
+from quipu.client import Client, Conflict, Unavailable
 from quipu.devnet import Devnet
 from tests.process.cluster import WAIT_S, client_of, cluster, wait_until
 
@@ -96,6 +96,14 @@ def test_all_killed_at_once_go_on_from_the_same_log(tmp_path: Path) -> None:
         after = write_ordered(net, 2, "after")
         entries = journals_agree(net, *NODES)
         assert entries[: len(held)] == held
+        for number in NODES:
+            with client_of(net, number) as client:
+                assert client.journal()["state"] == "WRK"
+
+                def all_at_work(client: Client = client) -> bool:
+                    return {m["order_state"] for m in client.members()["items"]} == {"WRK"}
+
+                wait_until(all_at_work, "each knows of each that it is at work")
         ordered = events_in(entries)
         assert len(set(ordered)) == len(ordered)
         assert {one.partition(":")[0] for one in [*before, after]} <= set(ordered)
