@@ -23,7 +23,7 @@ from tests.process.test_damaged import branch_pages
 
 SLOW_S = 0.3
 JUMPS_S = (-3_600.0, -5.0, 5.0, 90.0, 3_600.0)
-TAKEN_S = 10.0  # until a fault shows that it has been felt
+TAKEN_S = 30.0  # until a fault shows that it has been felt
 
 
 @dataclass(slots=True)

@@ -53,3 +53,10 @@ def test_certified_is_what_the_author_and_enough_others_cover() -> None:
     assert certified_seq(9, [4, 7], 2) == 4
     assert certified_seq(3, [4, 7], 1) == 3
     assert certified_seq(9, [4, 7], 3) == 0
+
+
+def test_a_roster_has_a_member() -> None:
+    for policy in POLICIES:
+        with pytest.raises(AssertionError):
+            max_confirms(policy, 0)
+        assert max_confirms(policy, 1) == 0
