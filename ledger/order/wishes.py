@@ -39,14 +39,6 @@ class Wish(msgspec.Struct, array_like=True, frozen=True, tag=9, forbid_unknown_f
     policy: Policy
 
 
-class WishEnded(msgspec.Struct, array_like=True, frozen=True, tag=10, forbid_unknown_fields=True):
-    """The master does not go on with this wish; nothing of it was done."""
-
-    wish: Bytes32
-    reason: Name
-    nodes: Annotated[list[Bytes32], msgspec.Meta(max_length=limits.MEMBERS_MAX)]
-
-
 class Ending(StrEnum):
     """How a change has ended."""
 
@@ -54,6 +46,14 @@ class Ending(StrEnum):
     REPLACED = "replaced"  # by another one, after its CLOSE had found no OPEN
     UNREACHABLE = "nominee-unreachable"  # the master has no link to it
     BEHIND = "nominee-behind"  # it did not say that it holds what the others hold
+
+
+class WishEnded(msgspec.Struct, array_like=True, frozen=True, tag=10, forbid_unknown_fields=True):
+    """The master does not go on with this wish; nothing of it was done."""
+
+    wish: Bytes32
+    reason: Ending
+    nodes: Annotated[list[Bytes32], msgspec.Meta(max_length=limits.MEMBERS_MAX)]
 
 
 class Wished(NamedTuple):

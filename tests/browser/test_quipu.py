@@ -138,7 +138,7 @@ def test_nothing_jumps(tab: Tab, bases: list[str]) -> None:
         dag.put(event("c", 15000, 2));
         return [before, [far(), weave(dag, frame).at.get("a").y]];
     }"""
-    before, after = page.evaluate(script, [module, 300])
+    before, after = page.evaluate(script, [module, 200])
     assert before == after == [100, before[1]]
 
 

@@ -122,8 +122,17 @@ def test_a_dead_nominee_is_waited_for_and_one_change_is_in_flight(tmp_path: Path
     with cluster(tmp_path / "net", members=MEMBERS) as net:
         write_ordered(net, 1, "first")
         net.kill(4)
-        code, change, _ = asked(net, 1, "serializers", "n1", "n2", "n4", "--timeout", "2s")
-        assert (code, change["ended"]) == (8, False)
+        with client_of(net, 1) as client:
+
+            def is_missed() -> bool:
+                rows = client.members()["items"]
+                return [row["state"] for row in rows if row["number"] == 4] != ["alive"]
+
+            wait_until(is_missed, "n1 misses n4")
+        master_of(net, 1, 2, 3)  # it may have been n4
+        code, change, said = asked(net, 1, "serializers", "n1", "n2", "n4", "--timeout", "2s")
+        assert code == 8, said
+        assert not change["ended"]
         code, _, said = asked(net, 2, "add-executor", "n1")
         assert (code, "change-in-flight" in said) == (6, True)
         net.start(4)

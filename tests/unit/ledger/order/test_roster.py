@@ -10,6 +10,7 @@ from quipu.ledger.canonical import encode
 from quipu.ledger.epochs import EpochDocument, Member, close_hash
 from quipu.ledger.order.changes import Close, Open, encode_change, read_change
 from quipu.ledger.order.roster import RosterState
+from quipu.ledger.order.wishes import Candidate, Ended, Ending, Wish, WishEnded
 from quipu.ledger.ready import sign_ready
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.signing import verify
@@ -141,3 +142,75 @@ def test_items_are_read_and_nothing_else_is() -> None:
     assert read_change(encode_change(item)) == item
     assert read_change(encode_change(item)[:-1]) is None
     assert read_change(b"plain") is None
+
+
+# --- wishes -------------------------------------------------------------------------------------
+def wish_of(numbers: Sequence[int], at_ms: int = START_MS, policy: str = "majority") -> Wish:
+    names = [f"n{number}" for number in numbers]
+    return Wish(at_ms, [Candidate(key_of(name).node_id, name, []) for name in names], policy)
+
+
+def test_one_wish_is_in_flight_until_its_open() -> None:
+    state = GENESIS.after(wish_of([1, 2]), verify)
+    assert state.wish is not None
+    with pytest.raises(Refused, match="another wish"):
+        state.after(wish_of([1, 3]), verify)
+    assert not state.is_closing_for_wish
+    close = close_of(document(state, [1, 2]), [ready(1), ready(2)])
+    closing = state.after(close, verify)
+    assert closing.is_closing_for_wish
+    done = closing.after(opening(closing, [1, 2], [1, 2]), verify)
+    assert (done.wish, done.ended) == (None, Ended(state.wish.id, Ending.DONE))
+
+
+def test_a_checkpoint_leaves_a_wish_where_it_is() -> None:
+    state = closed().after(wish_of([1, 2]), verify)
+    after = state.after(opening(state, [1, 2], [1, 2]), verify)
+    assert (after.standing.number, after.wish) == (2, state.wish)
+
+
+def test_a_wish_takes_the_place_of_one_whose_close_found_no_open() -> None:
+    first = GENESIS.after(wish_of([1, 2]), verify)
+    assert first.wish is not None
+    closing = first.after(close_of(document(first, [1, 2]), [ready(1), ready(2)]), verify)
+    late_ms = START_MS + limits.CLOSE_STALE_MS
+    with pytest.raises(Refused, match="another wish"):
+        closing.after(wish_of([1, 2, 3], late_ms - 1), verify)
+    second = closing.after(wish_of([1, 2, 3], late_ms), verify)
+    assert second.ended == Ended(first.wish.id, Ending.REPLACED)
+    assert not second.is_closing_for_wish
+
+
+def test_a_wish_ends_by_its_own_id_and_not_once_its_epoch_closes() -> None:
+    state = GENESIS.after(wish_of([1, 2]), verify)
+    assert state.wish is not None
+    missing = key_of("n2").node_id
+    ended = WishEnded(state.wish.id, Ending.BEHIND, [missing])
+    after = state.after(ended, verify)
+    assert (after.wish, after.ended) == (None, Ended(state.wish.id, Ending.BEHIND, (missing,)))
+    with pytest.raises(Refused):
+        state.after(WishEnded(bytes(32), Ending.BEHIND, []), verify)
+    closing = state.after(close_of(document(state, [1, 2]), [ready(1), ready(2)]), verify)
+    with pytest.raises(Refused):
+        closing.after(ended, verify)
+
+
+def test_no_roster_is_no_wish() -> None:
+    twice = wish_of([1, 1])
+    for bad in (twice, wish_of([1, 2], policy="2"), wish_of([1, 2], policy="most")):
+        with pytest.raises(Refused):
+            GENESIS.after(bad, verify)
+
+
+def test_wishes_and_their_ends_go_with_a_base() -> None:
+    state = GENESIS.after(wish_of([1, 2]), verify)
+    assert RosterState.decode(state.encode(), LEDGER.cluster_id).wish == state.wish
+    assert state.wish is not None
+    nodes: list[bytes] = [key_of("n2").node_id]
+    after = state.after(WishEnded(state.wish.id, Ending.UNREACHABLE, nodes), verify)
+    assert RosterState.decode(after.encode(), LEDGER.cluster_id) == after
+
+
+def test_wishes_are_items_that_are_read_back() -> None:
+    for item in (wish_of([1, 2]), WishEnded(bytes(32), Ending.BEHIND, [])):
+        assert read_change(encode_change(item)) == item

@@ -360,12 +360,12 @@ def test_another_engine_goes_on_only_when_told_to(
         SqliteExecutor(executed.directory, CLUSTER)
     adopted = SqliteExecutor(executed.directory, CLUSTER, adopt=True)
     assert adopted.position().engine == "sqlite 9.9.9 abacus 0 sql/1"
-    adopted._connection.execute("UPDATE quipu_state SET format = 2")
+    adopted._connection.execute("UPDATE quipu_state SET format = 1")
     adopted.close()
     with pytest.raises(OtherFormat):
         SqliteExecutor(executed.directory, CLUSTER, adopt=True)
     restored = sqlite3.connect(executed.directory / "executor.sqlite3", isolation_level=None)
-    restored.execute("UPDATE quipu_state SET format = 1")
+    restored.execute("UPDATE quipu_state SET format = 2")
     restored.close()
     with pytest.raises(WrongCluster):
         SqliteExecutor(executed.directory, bytes(32), adopt=True)
