@@ -63,7 +63,7 @@ def test_an_entry_is_written_and_watched(tab: Tab) -> None:
     page.get_by_label("Data", exact=True).fill("{broken")
     page.get_by_role("button", name="Submit").click()
     tab.says("The data is no JSON")
-    page.get_by_label("Type", exact=True).select_option("text/plain")
+    page.locator("select[name=type]").select_option("text/plain")
     page.get_by_label("Data", exact=True).fill("plain words ✓")
     page.get_by_role("button", name="Submit").click()
     page.locator("h2 a.id").click()

@@ -18,6 +18,8 @@ GROWTH_BYTES_MAX = 1 * MIB  # for each 10,000 entries
 # The figures are of a machine that does nothing else; beside other workers they may be so much more.
 SHARED = 4.0
 LOOKED_S = 6.0
+FILLED_S_MAX = 30.0
+UNFILLED_BYTES_MAX = 8 * MIB
 WORK = {"FunctionCall", "EvaluateScript", "UpdateLayoutTree", "Layout", "EventDispatch",
         "FireAnimationFrame", "TimerFire", "RunMicrotasks", "PrePaint"}  # fmt: skip
 
@@ -92,7 +94,8 @@ def test_memory_stays_bounded(browser: Browser, bases: list[str]) -> None:
 
     seen = "async () => (await (await fetch('../v1/figures')).json()).gauges.feed_number"
     with writing(bases, per_s=600, entries=12) as writer:
-        while page.evaluate(seen) < 4_000:
+        ends_s = time.monotonic() + FILLED_S_MAX
+        while (is_filled := page.evaluate(seen) >= 4_000) is False and time.monotonic() < ends_s:
             page.wait_for_timeout(200)
         first, written = heap(), writer.written
         page.wait_for_timeout(8_000)
@@ -100,7 +103,10 @@ def test_memory_stays_bounded(browser: Browser, bases: list[str]) -> None:
     growth = (last - first) * 10_000 / max(1, more)
     print(f"{more} entries, heap {first / MIB:.1f} to {last / MIB:.1f} MiB")
     assert last < HEAP_BYTES_MAX
-    assert growth < GROWTH_BYTES_MAX or last - first < GROWTH_BYTES_MAX
+    if is_filled:
+        assert growth < GROWTH_BYTES_MAX or last - first < GROWTH_BYTES_MAX
+    else:  # a busy machine: knots are still being added, 1.5 KB each
+        assert last - first < UNFILLED_BYTES_MAX
     page.context.close()
     assert tab.troubles == []
 
