@@ -1,6 +1,6 @@
 """The analysis on Spark, beside DuckDB and rustworkx: rates, growth, memory.
 
-    python -m bench.spark [--events N ...] [--memory 4g] [--note]
+    python -m bench.spark [--events N ...] [--memory 4g] [--graphframes-upto N] [--note]
 
 For each size: one export by the node's own exporter, the checks of structure and copies over three
 nodes with equal digests and with unequal ones, hashing anew, components by both engines, and the
@@ -10,6 +10,7 @@ same work on the same files without Spark. Every run has to find nothing.
 import argparse
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,8 +28,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.figures import note_figure
 from bench.lock import one_benchmark_at_a_time
-from bench.spark_dumps import NODES, Exported, exported, three_dumps
+from bench.spark_dumps import GENESIS, NODES, OWNER, Exported, exported, three_dumps
 from quipu.dumps.checking import check_files
+from quipu.ledger.effects import PutBranch
 from quipu.spark_analytics import copies_checks, events_checks, limits
 from quipu.spark_analytics.engine import Engine
 from quipu.spark_analytics.pipeline import engine_named
@@ -36,10 +38,15 @@ from quipu.spark_analytics.reading import Ledger, named_copies
 from quipu.spark_analytics.rosters import node_names
 from quipu.spark_analytics.session import DATAFRAME, ENGINES, SparkWish, spark_session, suit
 from quipu.spark_analytics.structure_checks import Structure
+from quipu.storage.lmdb_store import open_store
 from tests.spark import duckdb_oracle
 
 COMMAND = "bench-spark"
 LARGE_ENTRIES = 256
+ALONE_S = 3.0  # of commits without an export beside them
+GRAPHFRAMES_UPTO = (
+    200_000  # events, so that a run of all sizes ends in time; any number may be asked for
+)
 LARGE_SHARE = 64  # of large events there are so many times fewer
 # What SQL can do without walking the graph an edge at a time.
 IN_SQL = [
@@ -183,16 +190,18 @@ def components(ledger: Ledger, engine: Engine) -> None:
     ).save()
 
 
-def on_spark(table: Table, events: int, dumps: dict[str, list[Path]], wish: SparkWish) -> None:
+def on_spark(
+    table: Table, events: int, dumps: dict[str, list[Path]], wish: SparkWish, engines: list[str]
+) -> None:
     with spark_session(wish, NODES * events) as spark:
         for digests, paths in dumps.items():
-            for engine in ENGINES:
+            for engine in engines:
                 with ledger_of(spark, paths) as ledger:
                     made = engine_named(engine, ledger)
                     figure = f"structure, {engine}{digests}"
                     table.timed(events, figure, partial(structure, ledger, made))
         with ledger_of(spark, dumps[""]) as ledger:
-            for engine in ENGINES:
+            for engine in engines:
                 made = engine_named(engine, ledger)
                 figure = f"components, {engine}"
                 table.timed(events, figure, partial(components, ledger, made))
@@ -237,10 +246,42 @@ def exports(table: Table, folder: Path, events: int) -> Exported:
     return one
 
 
-def measure(table: Table, events: int, wish: SparkWish, disk: Path) -> None:
+def beside_a_writer(table: Table, folder: Path, events: int) -> None:
+    """Durable commits a second into a store: alone, and while another process dumps it."""
+    path, genesis = folder / f"store-{events}-1", folder / "genesis"
+    genesis.write_bytes(GENESIS)
+    store = open_store(path, OWNER)
+    command = [sys.executable, "-m", "quipu.storage", "export", str(path)]
+    command += [str(folder / "beside"), "--genesis", str(genesis)]
+    try:
+        write = partial(store.commit, [PutBranch(store.saved().branches[0])])
+        ends = time.monotonic() + ALONE_S
+        alone = commits_s(write, lambda: time.monotonic() < ends)
+        export = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        beside = commits_s(write, lambda: export.poll() is None)
+        if export.wait():
+            raise SystemExit("the export beside a writer failed")
+    finally:
+        store.close()
+    table.add(events, "commits/s alone", alone)
+    table.add(events, "commits/s beside an export", beside, f"{1 - beside / alone:.0%} slower")
+
+
+def commits_s(write: Callable[[], object], goes_on: Callable[[], bool]) -> float:
+    began, count = time.monotonic(), 0
+    while goes_on() or not count:
+        write()
+        count += 1
+    return count / (time.monotonic() - began)
+
+
+def measure(table: Table, events: int, wish: SparkWish, disk: Path, graphframes_upto: int) -> None:
+    began = time.monotonic()
+    engines = [e for e in ENGINES if e == DATAFRAME or events <= graphframes_upto]
     with tempfile.TemporaryDirectory(prefix=".quipu-bench-", dir=disk) as scratch:
         folder = Path(scratch)
         one = exports(table, folder, events)
+        beside_a_writer(table, folder, events)
         dumps = {}
         for name, alike in (("", False), (", equal digests", True)):
             place = folder / ("alike" if alike else "unlike")
@@ -248,13 +289,21 @@ def measure(table: Table, events: int, wish: SparkWish, disk: Path) -> None:
             dumps[name] = three_dumps(one, place, alike=alike)
         table.timed(events, "DuckDB, all but loops and islands", lambda: in_duckdb(dumps[""]))
         table.timed(events, "rustworkx, loops and islands", lambda: in_rustworkx(dumps[""]))
-        on_spark(table, events, dumps, wish)
+        on_spark(table, events, dumps, wish, engines)
+    table.add(events, "this size took: s", time.monotonic() - began)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[50_000, 200_000, MILLION])
     parser.add_argument("--memory", default="4g", help="of the driver (4g)")
+    parser.add_argument(
+        "--graphframes-upto",
+        type=int,
+        default=GRAPHFRAMES_UPTO,
+        metavar="N",
+        help="larger ledgers are judged by the plain engine alone (200000)",
+    )
     parser.add_argument("--disk", type=Path, default=Path.cwd(), help="a folder on that disk (.)")
     parser.add_argument("--note", action="store_true", help="append to docs/figures.csv")
     given = parser.parse_args()
@@ -263,7 +312,7 @@ def main() -> int:
     sizes = sorted(given.events)
     with one_benchmark_at_a_time():
         for events in sizes:
-            measure(table, events, wish, given.disk)
+            measure(table, events, wish, given.disk, given.graphframes_upto)
     table.growth("growth of structure", f"structure, {DATAFRAME}", sizes)
     table.growth("growth of components", f"components, {DATAFRAME}", sizes)
     return 0
