@@ -108,6 +108,8 @@ class Execution:
     commands: int = 0
     watermarks: dict[int, int] = field(default_factory=dict)
     executor: SqliteExecutor | None = None
+    _is_over: bool = False
+    _opened: SqliteExecutor | None = None  # by the thread: nobody may have been told of it yet
     _seen: int = 0
     _pool: ThreadPoolExecutor = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -144,16 +146,18 @@ class Execution:
         return min([*kept, *([] if told is None else [told])], default=None)
 
     async def stop(self) -> None:
+        """Once or more than once."""
         self.end_waiting(NoExecutor("the node is stopping", may_come=True))
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        executor, self.executor = self.executor, None
+        self.executor = None
         self.state, self.detail = "waiting", "the node is stopping"
-        if executor is not None:
-            await self._in_thread(executor.close)
-        self._pool.shutdown()
+        if not self._is_over:
+            self._is_over = True
+            await self._in_thread(self._close_in_thread)
+            self._pool.shutdown()
 
     def end_waiting(self, error: Exception) -> None:
         waiting: list[asyncio.Future[Any]] = [one for _, one in self._levels]
@@ -191,8 +195,7 @@ class Execution:
                 self.fail(f"{type(error).__name__}: {error}")
 
     async def _open(self) -> None:
-        assert self.open_executor is not None
-        executor = await self._in_thread(self.open_executor)
+        executor = await self._in_thread(self._open_in_thread)
         position = executor.position()
         self.executor, self.engine, self.applied = executor, position.engine, position.applied
         self._seen = max(self._seen, position.applied.at)
@@ -201,10 +204,19 @@ class Execution:
         self.pump()
 
     async def _close(self) -> None:
-        executor, self.executor = self.executor, None
-        self._seen = 0
+        self.executor, self._seen = None, 0
+        await self._in_thread(self._close_in_thread)
+
+    def _open_in_thread(self) -> SqliteExecutor:
+        assert self.open_executor is not None
+        self._opened = self.open_executor()
+        return self._opened
+
+    def _close_in_thread(self) -> None:
+        """Also one that came to be open when the task that asked for it had been cancelled."""
+        executor, self._opened = self._opened, None
         if executor is not None:
-            await self._in_thread(executor.close)
+            executor.close()
 
     async def _begin_anew(self, why: str) -> None:
         """From a snapshot of another executor."""

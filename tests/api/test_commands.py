@@ -149,7 +149,9 @@ def test_lines_that_are_not_final_in_time(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    "how", [(), ("--batch", "5"), ("--rate", "40", "--wait", "read")], ids=["one", "batch", "rate"]
+    "how",
+    [("--rate", "200"), ("--batch", "5", "--rate", "100"), ("--rate", "40", "--wait", "read")],
+    ids=["one", "batch", "read"],
 )
 def test_bench_submits_what_it_says(url: str, how: tuple[str, ...]) -> None:
     said = told("bench", "--seconds", "0.3", "-c", "2", "--size", "64", "--stream", "load", *how)

@@ -1,4 +1,8 @@
-"""One real cluster of three and one Chromium for all tests of the page: they run on one worker."""
+"""One real cluster of three and one Chromium for all tests of the page: they run on one worker.
+
+Both end with the last of them: while Playwright is there, its event loop is the one of this thread,
+and no other test could run one.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Devnet]:
     made = Devnet.make(tmp_path_factory.mktemp("page") / "net", 3, is_tied=True)
     try:
@@ -35,12 +39,12 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Devnet]:
         made.down()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bases(net: Devnet) -> list[str]:
     return [node.api for node in net.nodes]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if chromium() is None:
         pytest.skip("no chromium here: make system installs it")
