@@ -35,7 +35,7 @@ class QuipuView {
     });
     this.spoken = h("p", { class: "unseen", "aria-live": "polite" });
     this.note = h("p", { class: "note", role: "status" });
-    this.side = h("aside", { class: "side", "aria-label": "The chosen knot" }, legend());
+    this.side = h("aside", { class: "side", tabindex: "-1", "aria-label": "The chosen knot" }, legend());
     this.rows = h("div", { hidden: true });
     this.place = h("div", { class: "weave" }, this.canvas);
     show(this.root, h("h1", { class: "unseen" }, "Quipu"), this.bar(), this.note,
@@ -185,7 +185,7 @@ class QuipuView {
     if (event.key === "+" || event.key === "=") this.zoom(1 / 1.5);
     else if (event.key === "-") this.zoom(1.5);
     else if (event.key === "Escape") this.choose(null);
-    else if (event.key === "Enter") this.side.querySelector("a, button, summary")?.focus();
+    else if (event.key === "Enter") (this.side.querySelector("a, button, summary") ?? this.side).focus();
     else {
       const knot = walk(this.dag, picture.chosen, event.key);
       if (!knot) return;

@@ -144,3 +144,22 @@ def _end(made: Engine) -> None:
         except subprocess.TimeoutExpired:
             made.process.kill()
             made.process.wait()
+    _wait_for_containerd(made.socket.parent / "exec" / "containerd" / "containerd.pid")
+
+
+def _wait_for_containerd(pid_file: Path) -> None:
+    """It outlives its dockerd a little, and until then nobody else can open its files."""
+    try:
+        pid = int(pid_file.read_text())
+    except (OSError, ValueError):
+        return  # it has put its things away
+    deadline = time.monotonic() + STOP_S
+    while _is_containerd(pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _is_containerd(pid: int) -> bool:
+    try:
+        return "containerd" in Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return False  # it has ended

@@ -66,7 +66,7 @@ def file_for_folder(data: Path) -> None:
 
 def newer_format(data: Path) -> None:
     with tampering(data / "store") as (txn, tables):
-        txn.put(b"format", guarded(b"format", b"\0\0\0\2"), db=tables.meta)
+        txn.put(b"format", guarded(b"format", b"\0\0\0\x63"), db=tables.meta)
 
 
 def without_tables(data: Path) -> None:
@@ -162,7 +162,7 @@ CASES = {
     # data directory
     "directory is a file": Case(file_for_folder, CONFLICT, "is not a directory", "--data-dir"),
     "store of a newer program": Case(
-        newer_format, FAILURE, "format 2, this program knows 1", "a newer or an older"
+        newer_format, FAILURE, "format 99, this program knows", "a newer or an older"
     ),
     "store without a table": Case(
         without_tables, FAILURE, "a table is missing", "quipu store restore"

@@ -12,7 +12,7 @@ from bench.clusters import NodeCluster, node_cluster
 from bench.order import HEADINGS, row_of
 from bench.order_cases import CASES, Case, measure
 
-SHORT = Plan(seconds=0.3, rounds=1, warm_up_s=0.1)
+SHORT = Plan(seconds=1.0, rounds=1, warm_up_s=0.3)
 MEMBERS = 3
 
 

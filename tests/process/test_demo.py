@@ -6,9 +6,17 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Not deep: the name of a socket may be 107 bytes long."""
+    with tempfile.TemporaryDirectory(prefix="q") as made:
+        yield Path(made)
 
 
 def begun(seconds: int, folder: Path) -> "subprocess.Popen[str]":
@@ -21,19 +29,19 @@ def begun(seconds: int, folder: Path) -> "subprocess.Popen[str]":
     )
 
 
-def test_it_tells_its_story_and_all_nodes_hold_the_same(tmp_path: Path) -> None:
-    process = begun(12, tmp_path)
+def test_it_tells_its_story_and_all_nodes_hold_the_same(folder: Path) -> None:
+    process = begun(12, folder)
     said, talk = process.communicate(timeout=240)
     assert process.returncode == 0, talk
     assert said.strip().startswith("http://127.0.0.1:")
     for words in ("n3 was killed", "n3 is back", "The network is cut", "healed", "hold the same"):
         assert words in talk
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_when_it_is_told_to(by: signal.Signals, tmp_path: Path) -> None:
-    process = begun(600, tmp_path)
+def test_it_ends_when_it_is_told_to(by: signal.Signals, folder: Path) -> None:
+    process = begun(600, folder)
     assert process.stdout is not None
     url = process.stdout.readline().strip()
     with urllib.request.urlopen(url.partition("#")[0], timeout=30) as page:
@@ -42,8 +50,8 @@ def test_it_ends_when_it_is_told_to(by: signal.Signals, tmp_path: Path) -> None:
     _, talk = process.communicate(timeout=120)
     assert process.returncode == 0, talk
     assert "nothing is left behind" in talk
-    assert list(tmp_path.iterdir()) == []
-    assert tempfile.gettempdir() != str(tmp_path)
+    assert list(folder.iterdir()) == []
+    assert tempfile.gettempdir() != str(folder)
 
 
 @pytest.mark.parametrize("seconds", ["1", "4000", "many"])
