@@ -36,7 +36,7 @@ TROUBLES: dict[str, Trouble] = {
     "lower_regime_refused": Trouble(STORMY),
     "recovery_waits": Trouble(("wipe", "kill_master", "isolate_master")),
     "lives_compared": Trouble(handmade="promise_of_a_lost_disk"),
-    "reads_confirmed": Trouble(("isolate_master",)),
+    "reads_confirmed": Trouble(handmade="read_at_an_old_master"),
     "model_checked": Trouble(("storm",)),
 }
 

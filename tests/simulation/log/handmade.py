@@ -8,11 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from quipu.ledger.log.effects import EntryChosen, LogInputRefused, MasterChanged, SendLogMessage
+from quipu.ledger.log.effects import (
+    EntryChosen,
+    LogInputRefused,
+    MasterChanged,
+    ReadReady,
+    SendLogMessage,
+)
 from quipu.ledger.log.inputs import (
     ItemsProposed,
     LogInput,
     LogMessageReceived,
+    ReadAsked,
     SerializersProposed,
 )
 from quipu.ledger.log.machine import LogMachine
@@ -283,10 +290,30 @@ def _confirmed(hand: Hand, master: NodeNo) -> bool:
     return state.log.voters.new is None and len(state.log.voters.old) == 5
 
 
+def read_at_an_old_master(guards: LogSafeguards = ALL) -> Hand:
+    """n1 hears nobody and does not know it; n2 and n3 have gone on. Who asks n1 how far to read
+    must not be told a place below what n2 has acknowledged."""
+    hand = Hand(3, 3, guards)
+    hand.elect(1, 2, 3)
+    hand.settle(1, 2, 3)
+    hand.forget()
+    hand.elect(2, 3)
+    hand.settle(2, 3)
+    hand.propose(2, b"acknowledged before the question")
+    hand.settle(2, 3)
+    assert hand.role(1) is Role.MASTER
+    hand.step(1, ReadAsked(LogTicket(1)))
+    told = [one.index for one in hand.effects[NodeNo(1)] if isinstance(one, ReadReady)]
+    if told and told[0] is not None and told[0] < max(hand.chosen):
+        raise LogViolation(LogProperty.REAL_TIME, f"read to {told[0]} of {max(hand.chosen)}")
+    return hand
+
+
 WORLDS: dict[str, Callable[[LogSafeguards], Hand]] = {
     "promise_of_a_lost_disk": promise_of_a_lost_disk,
     "older_entry_by_count": older_entry_by_count,
     "implement_in_a_promise": implement_in_a_promise,
+    "read_at_an_old_master": read_at_an_old_master,
 }
 
 

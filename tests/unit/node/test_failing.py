@@ -18,6 +18,7 @@ from tests.small_node import armed, entry_of, read, running, small_node, submitt
 async def first_and_journal(node: Node) -> tuple[EventId, int]:
     (stored,) = await submitted(node.ledger, ["before"])
     await read(node.ledger, stored.event_id)
+    await node.ledger.order.when_ordered(stored.event_id)  # or that commit would be the one to fail
     return stored.event_id, stored.journal
 
 
