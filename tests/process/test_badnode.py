@@ -15,6 +15,8 @@ from tests.process.cluster import wait_until
 from tests.process.misdeeds import MISDEEDS, VICTIM, Misdeed, Pen
 from tests.process.shaken import Apps, Shaken, shaken
 
+pytestmark = pytest.mark.xdist_group("badnode")  # the last of them look at what all have left
+
 HONEST, STOLEN = (1, 2), 3
 COUNTED_S = 20.0
 RSS_GROWTH_BYTES_MAX = 96 << 20
