@@ -178,6 +178,11 @@ def where(net: Devnet, number: int) -> tuple[NodeId, Endpoint]:
     return NodeId(bytes.fromhex(node.node_id)), Endpoint("127.0.0.1", node.p2p_port)
 
 
+def has_proof(net: Devnet, number: int) -> bool:
+    with urllib.request.urlopen(f"{net.node(number).api}/v1/evidence", timeout=UP_S) as told:
+        return bool(json.loads(told.read())["items"])
+
+
 def header_changed(name: str, value: str) -> Callable[[Hello], Hello]:
     def change(hello: Hello) -> Hello:
         headers = tuple((n, value if n == name else v) for n, v in hello.headers)

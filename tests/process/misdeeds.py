@@ -50,7 +50,8 @@ from quipu.p2p.bodies import Answer as QueryAnswer
 from quipu.p2p.bodies import HealthAnswer, Lost, VersionMismatch
 from quipu.p2p.decen import Broadcast
 from quipu.p2p.words import PoolName
-from tests.process.badnode import NOTHING, BadNode, content_of, where
+from tests.process.badnode import NOTHING, BadNode, content_of, has_proof, where
+from tests.process.cluster import wait_until
 
 HOUR_MS = 3_600_000
 VICTIM = 1
@@ -405,6 +406,8 @@ async def two_events_for_one_slot(bad: BadNode, pen: Pen) -> None:
     for number, one in ((1, line), (2, other)):
         bad.ledger(number, _event(pen.extend(one, f"for n{number}")))
         bad.ledger(number, InvMessage(pen.inv([pen.row(one)]).data))
+    # Whoever hangs up at once may take back what is still on its way.
+    await asyncio.to_thread(wait_until, lambda: has_proof(bad.net, VICTIM), "a proof")
 
 
 @misdeed("who is missed is asked itself", is_of_thief=True)
