@@ -74,7 +74,7 @@ def unread_too_deep(world: World, dumps: list[DumpRows]) -> Found:
 
 def unread_without_parent(world: World, dumps: list[DumpRows]) -> Found:
     planted = Planted(world, {"n2": dumps[1]})
-    made = planted.forge("n2", 2, planted.journal(), parents=[bytes(32)], depth=9)
+    made = planted.forge("n2", 3, planted.journal(), parents=[bytes(32)], depth=9)
     return {("dag.missing-parent", "n2", bytes(made.id).hex())}
 
 
