@@ -8,16 +8,23 @@ import { chip, entryLink, fields, named } from "./words.js";
 const ENTRIES_SHOWN = 8;
 
 /** @param {{signal: AbortSignal, go: (id: string) => void}} how */
+/** Whoever reads with the keyboard stays in the panel when it is filled anew. */
+function renew(side, ...children) {
+  const held = side.contains(document.activeElement);
+  show(side, ...children);
+  if (held) side.focus();
+}
+
 export async function knotPanel(side, id, { signal, go }) {
   side.dataset.event = id;
-  show(side, h("h2", {}, `Event ${short(id)}`), h("p", { class: "waiting" }, "Asking the node …"));
+  renew(side, h("h2", {}, `Event ${short(id)}`), h("p", { class: "waiting" }, "Asking the node …"));
   try {
     const [event, told, children] = await Promise.all([
       get(`v1/events/${id}`, { signal }), get(`v1/events/${id}/explain`, { signal }), get(`v1/events/${id}/children`, { signal })]);
     if (side.dataset.event !== id || signal.aborted) return;
-    show(side, panelOf(event, told, children, go));
+    renew(side, panelOf(event, told, children, go));
   } catch (error) {
-    if (!signal.aborted && side.dataset.event === id) show(side, h("h2", {}, `Event ${short(id)}`), h("p", { class: "bad" }, error.message));
+    if (!signal.aborted && side.dataset.event === id) renew(side, h("h2", {}, `Event ${short(id)}`), h("p", { class: "bad" }, error.message));
   }
 }
 

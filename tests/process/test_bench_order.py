@@ -12,7 +12,7 @@ from bench.clusters import NodeCluster, node_cluster
 from bench.order import HEADINGS, row_of
 from bench.order_cases import CASES, Case, measure
 
-SHORT = Plan(seconds=1.0, rounds=1, warm_up_s=0.3)
+SHORT = Plan(seconds=2.0, rounds=1, warm_up_s=0.5)
 MEMBERS = 3
 
 
