@@ -69,7 +69,7 @@ class Peers:
         desk = self._desk
         if now.monotonic_ms - self._now.monotonic_ms > limits.ASLEEP_AFTER_MS:
             desk.membership.woke(now.monotonic_ms)
-        self._now = now
+        self._now = max(self._now, now, key=_monotonic)  # a turn may have begun before another
         is_plain = desk.casting is None
         for item in inputs:
             if type(item) is ins.LedgerSpoke:  # thousands a second
@@ -424,3 +424,7 @@ def _query_ended(ended: Ended) -> QueryEnded:
     answers = tuple((member, vote.data) for member, vote in tally.votes.items())
     verdict, answer = ended.outcome
     return QueryEnded(ended.asked.ticket, verdict, answer, answers, len(tally.members))
+
+
+def _monotonic(now: Now) -> int:
+    return now.monotonic_ms

@@ -15,7 +15,7 @@ from tests.process.shaken import AGAIN_S_MAX, Apps, Shaken, shaken
 
 SEED = 5
 LENGTHS_S = (1.0, 2.5)
-SUSPECT_S = (4.98, 7.0)  # of silence, as the other one tells it: by the clock of its last turn
+SUSPECT_S = (5.0, 7.0)  # of silence, as the other one tells it
 BACK_S_MAX = 3.0
 CUT_S = 12.0  # long enough to be UNREACHABLE
 ROUNDS = 5
