@@ -67,6 +67,14 @@ class PutOwnState:
     recovering: bool
 
 
+@dataclass(frozen=True, slots=True)
+class PutOverruling:
+    """The next epoch as others opened it by force, without this node; empty: none."""
+
+    document: bytes
+    seals: tuple[bytes, ...]
+
+
 # --- spoken -------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class SendMessage:
@@ -133,7 +141,16 @@ class InputRefused:
     detail: str
 
 
-Durable = StoreEvent | PutBranch | AppendFeed | StoreInv | StoreProof | StoreEpoch | PutOwnState
+Durable = (
+    StoreEvent
+    | PutBranch
+    | AppendFeed
+    | StoreInv
+    | StoreProof
+    | StoreEpoch
+    | PutOwnState
+    | PutOverruling
+)
 Spoken = (
     SendMessage
     | SendEarly

@@ -92,6 +92,7 @@ class Saved:
     proofs: list[bytes] = field(default_factory=list)
     newest_journal_own: Journal = Journal(0)
     recovering: bool = False
+    overruling: tuple[bytes, tuple[bytes, ...]] | None = None  # a forced epoch, and its seals
 
 
 class Held(NamedTuple):

@@ -64,6 +64,11 @@ class EpochOpened:
     seals: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ForceFollowed:
+    """An operator says that this node goes with the epoch that others opened by force."""
+
+
 Input = (
     EntriesSubmitted
     | PeerConnected
@@ -73,4 +78,5 @@ Input = (
     | EpochOpened
     | EpochOffered
     | ReadyAsked
+    | ForceFollowed
 )

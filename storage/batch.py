@@ -6,6 +6,7 @@ from typing import assert_never
 from quipu.ledger.effects import (
     AppendFeed,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     StoreEpoch,
     StoreEvent,
@@ -15,6 +16,7 @@ from quipu.ledger.effects import (
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
@@ -26,7 +28,7 @@ from quipu.storage import keyed, keys, records
 from quipu.storage.environment import Tables, WriteTxn
 from quipu.storage.event_blob import encode_blob, entries_of, open_blob
 from quipu.storage.log_tables import LogWriter
-from quipu.storage.ownership import OWN_STATE
+from quipu.storage.ownership import OVERRULING, OWN_STATE
 from quipu.storage.store import Kept, SlotTaken, StoreCorrupt
 
 
@@ -70,6 +72,11 @@ class Batch:
                     self._log.write(effect)
                 case DropLogFrom() | PutVote() | PutChosen() | PutConfirmed() | PutBase():
                     self._log.write(effect)
+                case ForgetLog():
+                    self._log.write(effect)
+                case PutOverruling():
+                    value = records.encode_epoch(OVERRULING, effect.document, effect.seals)
+                    self._txn.put(OVERRULING, value, db=self._tables.meta)
                 case _:
                     assert_never(effect)
 

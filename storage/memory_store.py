@@ -15,6 +15,7 @@ import msgspec
 from quipu.ledger.effects import (
     AppendFeed,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     StoreEpoch,
     StoreEvent,
@@ -25,6 +26,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Held, Saved, SignerRecord
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
@@ -97,6 +99,8 @@ class _Tables:
                 _put(self.epochs, effect.number, (effect.document, effect.seals), undo)
             case PutOwnState():
                 _put(self.own, "own", effect, undo)
+            case PutOverruling() | ForgetLog():
+                self._forget(effect, undo)
             case StoreLogEntry(index, data):
                 _put(self.log, index, data, undo)
             case DropLogFrom(index):
@@ -112,6 +116,14 @@ class _Tables:
                 _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
             case _:
                 assert_never(effect)
+
+    def _forget(self, effect: PutOverruling | ForgetLog, undo: Undo) -> None:
+        _put(self.votes, type(effect).__name__, effect, undo)
+        if isinstance(effect, ForgetLog):
+            _drop(self.log, list(self.log), undo)
+            _drop(self.confirmed, list(self.confirmed), undo)
+            kinds = ("PutVote", "PutChosen", "PutBase")
+            _drop(self.votes, [kind for kind in kinds if kind in self.votes], undo)
 
     def _store_event(self, effect: StoreEvent, undo: Undo) -> None:
         meta = effect.meta
@@ -161,6 +173,10 @@ class _Tables:
 def _put(table: dict[Any, Any], key: object, value: object, undo: Undo) -> None:
     undo.append((table, key, table.get(key, _ABSENT)))
     table[key] = value
+
+
+def _overruling(held: PutOverruling | None) -> tuple[bytes, tuple[bytes, ...]] | None:
+    return (held.document, held.seals) if held is not None and held.document else None
 
 
 def _drop(table: dict[Any, Any], keys_gone: Sequence[object], undo: Undo) -> None:
@@ -244,6 +260,7 @@ class MemoryStore:
             [tables.proofs[key] for key in sorted(tables.proofs)],
             own.newest_journal,
             own.recovering,
+            _overruling(tables.votes.get("PutOverruling")),
         )
 
     def saved_log(self) -> SavedLog:
@@ -252,7 +269,7 @@ class MemoryStore:
         chosen = tables.votes.get("PutChosen", PutChosen(NO_INDEX, ()))
         return SavedLog(
             Life(1),
-            self._recovering and vote is None,
+            (self._recovering or "ForgetLog" in tables.votes) and vote is None,
             None if vote is None else vote.record,
             None if base is None else base.record,
             b"" if base is None else base.state,
