@@ -145,8 +145,7 @@ class Core:
         self._serve = Serve(self.known, self.intake.proving, self._pressure)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
-        self._close_wanted = b""
-        self._is_new = True
+        self._close_wanted, self._is_new = b"", True
         self._saved_state = (saved.newest_journal_own, saved.recovering)
         self._deadline_ms: int | None = now.monotonic_ms
 

@@ -28,7 +28,9 @@ from quipu.ledger.words import (
 
 GENESIS_VERSION = 1
 EPOCH_VERSION = 1
-FORCED_VERSION = 2  # of an epoch that was opened by force: the mark stays in it for ever
+FORCED_VERSION = (
+    EPOCH_VERSION + 1
+)  # of an epoch that was opened by force: the mark stays in it for ever
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.NAME_BYTES_MAX)]
 Policy = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.POLICY_BYTES_MAX)]
@@ -211,6 +213,7 @@ class Epochs:
     cut_hlc: Hlc = Hlc(0)
     node_numbers: dict[NodeId, NodeNo] = field(default_factory=dict)
     node_ids: dict[NodeNo, NodeId] = field(default_factory=dict)
+    forced: list[EpochNo] = field(default_factory=list)  # opened by force
 
     @classmethod
     def from_genesis(cls, genesis_bytes: bytes) -> "Epochs":
@@ -242,6 +245,8 @@ class Epochs:
         )
         self.by_number[epoch.number] = epoch
         self.newest = epoch
+        if document.forced:
+            self.forced.append(epoch.number)
         self.newest_hash = document_hash(document_bytes)
         self.cut_hlc = max(self.cut_hlc, Hlc(document.cut_hlc))
         self.node_numbers.update(epoch.numbers)

@@ -108,6 +108,7 @@ class Analysis:
             algorithms=dict(getattr(engine, "used", {})),
             skipped=self.skipped + _skipped(copies),
             seconds=self.seconds,
+            forced_epochs=rosters.forced_epochs(dumps),
         )
         report.write(made, self.order.out)
         return made

@@ -37,6 +37,7 @@ class Report:
     algorithms: dict[str, int]  # of GraphFrames: rows of what each answered
     skipped: list[str]  # checks that were not made, and why
     seconds: dict[str, float]
+    forced_epochs: list[int] = field(default_factory=list)  # opened by an operator's word
 
     @property
     def found(self) -> int:
@@ -56,6 +57,8 @@ class Report:
         of = f"{copies} {'copy' if copies == 1 else 'copies'} of {events:,} events"
         unreadable = sum(problem.is_unreadable for problem in self.problems)
         unread = f"; {unreadable} files could not be read" if unreadable else ""
+        if self.forced_epochs:
+            unread += f"; opened by force: epoch {', '.join(map(str, self.forced_epochs))}"
         if self.exit_code == WRONG:
             wrong = [result.check for result in self.results if result.count]
             return f"{of}: {self.found:,} findings in {', '.join(wrong)}{unread}."
@@ -63,7 +66,7 @@ class Report:
             return f"Nothing was checked{unread}."
         if self.exit_code == UNREADABLE:
             return f"{of}: what could be read agrees{unread}."
-        return f"{of} agree; every check passed."
+        return f"{of} agree; every check passed{unread}."
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -90,6 +93,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "measures": report.measures,
         "algorithms": report.algorithms,
         "skipped": report.skipped,
+        "forced_epochs": report.forced_epochs,
         "seconds": report.seconds,
     }
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from quipu.dumps.checking import CheckedDump
 from quipu.spark_analytics.findings import Finding
 from quipu.spark_analytics.reading import Copy
-from quipu.verify.rosters import Lineage, read_genesis
+from quipu.verify.rosters import FORCED_VERSION, Lineage, read_genesis
 from quipu.verify.values import VerificationFailed, need
 
 Row = dict[str, object]
@@ -33,6 +33,19 @@ def _rows(dump: CheckedDump, table: str) -> list[Row]:
         if dump.place.file(name) not in broken:
             rows += pq.read_table(pa.BufferReader(dump.place.read(name))).to_pylist()
     return rows
+
+
+def forced_epochs(dumps: Sequence[CheckedDump]) -> list[int]:
+    """Opened by an operator's word, as any copy says: it is no fault, and it stays on record."""
+    found: dict[int, None] = {}
+    for dump in dumps:
+        for row in _rows(dump, "config"):
+            epoch, document = row["epoch"], row["document"]
+            assert isinstance(epoch, int)
+            assert isinstance(document, bytes)
+            if epoch > 1 and document[1:2] == bytes([FORCED_VERSION]):
+                found[epoch] = None
+    return sorted(found)
 
 
 def check(copies: Sequence[Copy], dumps: Sequence[CheckedDump]) -> Iterator[Finding]:

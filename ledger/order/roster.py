@@ -143,8 +143,10 @@ class RosterState(NamedTuple):
             None if ended is None else (ended.id, ended.how, list(ended.nodes)),
         )
         if self.forced or self.barred:
-            fields = msgspec.structs.astuple(record)
-            record = ForcedRosterRecord(*fields, list(self.forced), list(self.barred))
+            fields = msgspec.structs.asdict(record)
+            record = ForcedRosterRecord(
+                **fields, forced=list(self.forced), barred=list(self.barred)
+            )
         return encode(record)
 
     @property
