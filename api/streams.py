@@ -24,6 +24,7 @@ from quipu.api.models import StreamItem
 from quipu.api.pages import Filter, Page, Pages
 from quipu.api.problems import Problem, at, problem
 from quipu.api.reading import Name, author_of, check_reach, readable_streams
+from quipu.api.receipts import ReceiptsTold
 from quipu.api.shaping import Form
 from quipu.api.tokens import CLUSTER_READ
 from quipu.ledger.words import Cord, EventId
@@ -40,8 +41,8 @@ from quipu.node.service import (
 )
 
 SSE = "text/event-stream"
-KINDS = frozenset({"dag", "entries", "members", "status"})
-OF_THE_CLUSTER = ("dag", "members")  # not of single streams: these need cluster:read
+KINDS = frozenset({"dag", "entries", "members", "receipts", "status"})
+OF_THE_CLUSTER = ("dag", "members", "receipts")  # not of single streams: these need cluster:read
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -97,7 +98,8 @@ async def stream(call: Call) -> Response:
         raise Problem(Code.NODE_FULL, detail, retry_after_s=limits.RETRY_AFTER_S)
     face.counters.streams += 1
     try:
-        return await _Told(call, pages, cursor, wanted, call.media_type == SSE).run()
+        moved = ReceiptsTold(face.shapes, call.ledger) if "receipts" in wanted else None
+        return await _Told(call, pages, cursor, wanted, call.media_type == SSE, moved).run()
     finally:
         face.counters.streams -= 1
 
@@ -111,6 +113,7 @@ class _Told:
     cursor: Cursor
     wanted: frozenset[str]
     as_sse: bool
+    receipts: ReceiptsTold | None
 
     async def run(self) -> Response:
         kind = SSE if self.as_sse else NDJSON
@@ -144,8 +147,14 @@ class _Told:
     async def _listen(self, response: web.StreamResponse, news: Subscription) -> None:
         protocol = self.call.request.protocol
         assert isinstance(protocol, Connection)
-        async for item in _with_heartbeats(news, self.call.face, protocol.gone()):
+        moved = self.receipts
+        pause_s = limits.RECEIPTS_EVERY_S if moved else None
+        async for item in _with_heartbeats(news, self.call.face, protocol.gone(), pause_s):
+            if moved and (rows := moved.news()):
+                await response.write(self._line(StreamItem("receipts", receipts=rows)))
             match item:
+                case Quiet():
+                    continue
                 case None:
                     beat = b": heartbeat\n\n" if self.as_sse else self._line(_HEARTBEAT)
                     await response.write(beat)
@@ -245,22 +254,36 @@ def bound_what_is_unsent(call: Call) -> None:
 _HEARTBEAT = StreamItem("heartbeat")
 
 
+class Quiet:
+    """Nothing has come for a moment."""
+
+
 async def _with_heartbeats(
-    news: Subscription, face: Face, gone: Coroutine[None, None, None]
-) -> AsyncIterator[News | None]:
-    """The news; None where nothing has come for so long that a sign of life is due. They end when
-    the caller is gone."""
+    news: Subscription,
+    face: Face,
+    gone: Coroutine[None, None, None],
+    pause_s: float | None = None,
+) -> AsyncIterator[News | Quiet | None]:
+    """The news; None where nothing has come for so long that a sign of life is due, `Quiet` after
+    each shorter pause. They end when the caller is gone."""
     coming: asyncio.Future[News] | None = None
     closing = asyncio.ensure_future(face.closing.wait())
     leaving = asyncio.ensure_future(gone)
+    loop = asyncio.get_running_loop()
+    silent_s = loop.time()  # since then nothing came
     try:
         while True:
             if coming is None:
                 coming = asyncio.ensure_future(_following(news))
-            seconds = face.settings.heartbeat_s
+            left_s = silent_s + face.settings.heartbeat_s - loop.time()
+            seconds = left_s if pause_s is None else min(pause_s, left_s)
             done, _ = await asyncio.wait(
                 (coming, closing, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
+            if not done and loop.time() < silent_s + face.settings.heartbeat_s:
+                yield Quiet()
+                continue
+            silent_s = loop.time()
             if not done:
                 yield None
                 continue
