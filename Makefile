@@ -67,9 +67,12 @@ demo: install ## run a simulated world of three nodes and print what it proves
 system: ## install what the whole suite needs beside Python (as root, Debian or Ubuntu)
 	@scripts/system-packages --install
 
-test: install lint types layers ## the whole suite: what CI runs
+test: install lint types layers ## the whole suite: what CI runs; last, one by one, what promises seconds
 	@scripts/system-packages
-	@$(PYTEST) --dist loadgroup tests
+	@status=0; \
+	$(PYTEST) --dist loadgroup -m "not alone" tests || status=$$?; \
+	$(BIN)/python -m pytest -m alone tests || status=$$?; \
+	exit $$status
 
 check: install ## all that is fast, side by side: before each commit
 	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target \
