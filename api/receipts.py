@@ -1,7 +1,5 @@
 """Who has signed how far that it holds each cord: whole, and what moved of it."""
 
-import asyncio
-
 from quipu.api import limits
 from quipu.api.models import ReceiptRowBody, SignedUpto
 from quipu.api.shaping import Shapes
@@ -29,8 +27,8 @@ class ReceiptsTold:
         self._moved = -1
         self._due_s = 0.0
 
-    def news(self) -> list[ReceiptRowBody]:
-        now_s, moved = asyncio.get_running_loop().time(), self._ledger.receipts_moved
+    def news(self, now_s: float) -> list[ReceiptRowBody]:
+        moved = self._ledger.receipts_moved
         if now_s < self._due_s or self._moved == moved:
             return []
         self._due_s, self._moved = now_s + limits.RECEIPTS_EVERY_S, moved

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 
 import msgspec
 from aiohttp import web
@@ -147,14 +148,16 @@ class _Told:
     async def _listen(self, response: web.StreamResponse, news: Subscription) -> None:
         protocol = self.call.request.protocol
         assert isinstance(protocol, Connection)
-        moved = self.receipts
-        pause_s = limits.RECEIPTS_EVERY_S if moved else None
-        async for item in _with_heartbeats(news, self.call.face, protocol.gone(), pause_s):
-            if moved and (rows := moved.news()):
+        moved, beat_s = self.receipts, self.call.face.settings.heartbeat_s
+        told_s = monotonic()
+        pause_s = min(limits.RECEIPTS_EVERY_S, beat_s) if moved else beat_s
+        async for item in _with_pauses(news, self.call.face, protocol.gone(), pause_s):
+            if moved and (rows := moved.news(monotonic())):
                 await response.write(self._line(StreamItem("receipts", receipts=rows)))
+            if moved and item is None and monotonic() < told_s + beat_s:
+                continue
+            told_s = monotonic()
             match item:
-                case Quiet():
-                    continue
                 case None:
                     beat = b": heartbeat\n\n" if self.as_sse else self._line(_HEARTBEAT)
                     await response.write(beat)
@@ -254,36 +257,20 @@ def bound_what_is_unsent(call: Call) -> None:
 _HEARTBEAT = StreamItem("heartbeat")
 
 
-class Quiet:
-    """Nothing has come for a moment."""
-
-
-async def _with_heartbeats(
-    news: Subscription,
-    face: Face,
-    gone: Coroutine[None, None, None],
-    pause_s: float | None = None,
-) -> AsyncIterator[News | Quiet | None]:
-    """The news; None where nothing has come for so long that a sign of life is due, `Quiet` after
-    each shorter pause. They end when the caller is gone."""
+async def _with_pauses(
+    news: Subscription, face: Face, gone: Coroutine[None, None, None], pause_s: float
+) -> AsyncIterator[News | None]:
+    """The news; None where nothing has come for so long. They end when the caller is gone."""
     coming: asyncio.Future[News] | None = None
     closing = asyncio.ensure_future(face.closing.wait())
     leaving = asyncio.ensure_future(gone)
-    loop = asyncio.get_running_loop()
-    silent_s = loop.time()  # since then nothing came
     try:
         while True:
             if coming is None:
                 coming = asyncio.ensure_future(_following(news))
-            left_s = silent_s + face.settings.heartbeat_s - loop.time()
-            seconds = left_s if pause_s is None else min(pause_s, left_s)
             done, _ = await asyncio.wait(
-                (coming, closing, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                (coming, closing, leaving), timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
             )
-            if not done and loop.time() < silent_s + face.settings.heartbeat_s:
-                yield Quiet()
-                continue
-            silent_s = loop.time()
             if not done:
                 yield None
                 continue

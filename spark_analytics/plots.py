@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 WIDTH, HEIGHT = 640.0, 170.0
 LEFT, BOTTOM, TOP = 44.0, 24.0, 14.0
 ROOM = HEIGHT - BOTTOM - TOP
+LATEST_MS = 253_402_300_799_000  # the last second of the year 9999: no date is later
 LEAST_WIDTH = 1.5  # of a bar, so that a moment is seen
 
 
@@ -31,6 +32,8 @@ class Axis(NamedTuple):
 
 
 def stamp(time_ms: int) -> str:
+    if not 0 <= time_ms <= LATEST_MS:  # events may claim any time
+        return f"{time_ms:,} ms"
     return f"{datetime.fromtimestamp(time_ms / 1_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

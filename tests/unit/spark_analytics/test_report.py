@@ -88,6 +88,16 @@ def test_numbers_of_nodes_are_their_names_and_markup_is_text() -> None:
     assert "<n4>" not in told
 
 
+def test_a_time_that_nobody_can_have_is_still_shown() -> None:
+    rows = [
+        {"from_ms": time_ms, "events": 1, "width": 1.0}
+        for time_ms in (1_700_000_000_000, 2**48 - 1)
+    ]
+    told = page.as_html(made(measures={"events": 2, "timeline": rows}))
+    assert "2023-11-14 22:13:20 UTC" in told
+    assert "281,474,976,710,655 ms" in told
+
+
 def test_what_was_found_comes_first_and_what_was_not_made_does_not_hold() -> None:
     wrong = [CheckResult(check) for check in CHECKS]
     wrong[0] = CheckResult(
