@@ -442,6 +442,10 @@ class Ledger(Protocol):
     def frontier(self) -> list[FrontierRow]:
         """By (author_no, journal, branch)."""
 
+    @property
+    def receipts_moved(self) -> int:
+        """As long as it stays, so do the receipts."""
+
     def receipts(self, limit: int) -> list[ReceiptRow]:
         """The newest journals first; at most `limit` branches."""
 

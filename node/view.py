@@ -44,6 +44,7 @@ class View:
     times: dict[EventId, Times] = field(default_factory=dict)  # oldest first
     leaves: dict[BranchKey, EventId] = field(default_factory=dict)
     unread: dict[BranchKey, None] = field(default_factory=dict)  # these hold Unread events
+    receipts_moved: int = 0  # rises with every branch that is written: receipts lie in them
     _lineage: Lineage | None = None
 
     @classmethod
@@ -153,6 +154,7 @@ class View:
     def _put_branch(self, record: BranchRecord) -> None:
         key = record.key
         self.branches[key] = record
+        self.receipts_moved += 1
         if record.leaf:
             self.leaves[key] = record.read_id
         else:

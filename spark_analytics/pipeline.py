@@ -102,13 +102,14 @@ class Analysis:
             settle_s=self.order.settle_s,
             cluster_id=copies[0].manifest.cluster_id if copies else "",
             copies=[_described(copy) for copy in copies],
+            epochs=rosters.epochs(_comparable(dumps)),
+            nodes=rosters.names_by_number(_comparable(dumps)),
             results=results,
             problems=problems,
             measures=figures.facts(),
             algorithms=dict(getattr(engine, "used", {})),
             skipped=self.skipped + _skipped(copies),
             seconds=self.seconds,
-            forced_epochs=rosters.forced_epochs(dumps),
         )
         report.write(made, self.order.out)
         return made

@@ -68,6 +68,10 @@ def test_what_comes_after_due_is_outside() -> None:
     handmade.seals_of_what_comes_after_due()
 
 
+def test_who_leaves_is_asked_until_its_leaving_is_chosen() -> None:
+    handmade.the_last_word_of_a_leaver_is_late()
+
+
 # --- force --------------------------------------------------------------------------------------
 def test_who_is_left_goes_on_by_force_and_who_comes_back_stands_still() -> None:
     world = forced.two_of_three_are_lost()
