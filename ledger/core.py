@@ -44,6 +44,7 @@ from quipu.ledger.inputs import (
     EntriesSubmitted,
     EpochClosed,
     EpochOpened,
+    HistoryPruned,
     Input,
     MessageReceived,
     PeerConnected,
@@ -60,6 +61,7 @@ from quipu.ledger.messages import (
     EvidenceMessage,
     GetData,
     InvMessage,
+    Pruned,
     SyncEvent,
     bytes_of,
     decode_message,
@@ -68,6 +70,7 @@ from quipu.ledger.messages import (
 from quipu.ledger.past import Past
 from quipu.ledger.pressure import Pressure
 from quipu.ledger.proving import Proving
+from quipu.ledger.pruning import Pruning
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.recovery import Recovery
 from quipu.ledger.refusals import Reason, Refused
@@ -138,13 +141,14 @@ class Core:
         gaps = Gaps(self.dag, self.past, self.receipts, guards)
         self.exchange = Exchange(self.intake, self.recovery, gaps, guards)
         self._asked = Asked(self.known, self.intake)
+        self.pruning = Pruning(self.known, self.intake, saved.pruned_to)
         self.coming = Coming(self.known, self.confirmer, self.fetch, self.sync, self.recovery)
-        self._serve = Serve(self.known, self.intake.proving, self._pressure)
+        self._serve = Serve(self.known, self.intake.proving, self._pressure, self.pruning)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
         self._close_wanted = b""
         self._is_new = True
-        self._saved_state = (saved.newest_journal_own, saved.recovering)
+        self._saved_state = (saved.newest_journal_own, saved.recovering, saved.pruned_to)
         self._deadline_ms: int | None = now.monotonic_ms
 
     def _recall(self, saved: Saved, history: History) -> Known:
@@ -251,6 +255,8 @@ class Core:
                     self._close_wanted = close
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
+            case HistoryPruned():
+                self.pruning.prune(given, turn)
             case _:
                 self.coming.take(given, turn)
 
@@ -270,6 +276,10 @@ class Core:
                 self._hear_sync(peer, message, turn)
             case Answer():
                 self._take_answer(peer, message, turn)
+            case Pruned(request_id, begins):
+                is_member = peer in self.epochs.newest.numbers
+                if self.fetch.is_asked(peer, request_id) and is_member:
+                    self.pruning.told(peer, EpochNo(begins), turn)
             case EpochWant(number):
                 held = self.past.epoch_document(EpochNo(number))
                 if held is not None:
@@ -360,6 +370,7 @@ class Core:
         self.confirmer.consider_all()
         for _, inv in self.receipts.of_opened(epoch.number):
             self._take_inv(inv, inv.signer, True, turn)
+        self.pruning.begin(turn)
 
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
@@ -441,14 +452,20 @@ class Core:
 
     def _is_read(self, row: tuple[Cord, Seq, EventId]) -> bool:
         meta = self.past.meta(row[2])
-        return meta is not None and self.dag.is_read(meta)
+        if meta is None:
+            return self.dag.is_gone(row[0], row[1])
+        return self.dag.is_read(meta)
 
     # --- the end of the turn --------------------------------------------------------------------
     def _save(self, turn: Turn) -> None:
         for _, record in sorted(self.dag.changed.items()):
             turn.keep(PutBranch(record.copy()))
         self.dag.changed.clear()
-        state = (self.author.newest_journal, self.recovery.is_recovering)
+        state = (
+            self.author.newest_journal,
+            self.recovery.is_recovering,
+            self.pruning.pruned_to,
+        )
         if state != self._saved_state:
             self._saved_state = state
             turn.keep(PutOwnState(*state))

@@ -116,7 +116,8 @@ class Machine:
 
 def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Ordering]:
     now, saved = surroundings.clock(), store.saved()
-    view = View.of(surroundings.genesis, saved, store.stats().feed)
+    stats = store.stats()
+    view = View.of(surroundings.genesis, saved, stats.feed, stats.feed_first)
     config = CoreConfig(
         surroundings.key,
         surroundings.genesis,

@@ -46,6 +46,7 @@ from quipu.ledger.order.journal import ROSTER_PART, Applied, Journal, decode_rec
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import KeyPair, Verifier
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
+from quipu.ledger.words import Journal as JournalNo
 from quipu.node import limits
 from quipu.node.configuring import Configuring
 from quipu.node.rostering import BothGates, Rostering
@@ -102,6 +103,17 @@ class CommittedModel:
                 return None
             self.remember(meta)
         return meta if self.is_read(meta) else None
+
+    def still_held(self, identities: tuple[EventId, ...]) -> tuple[EventId, ...]:
+        if not self.view.has_gone:  # nearly always: nothing is looked up
+            return identities
+        held = (one for one in identities if one in self.recent or self.store.meta(one))
+        return tuple(held)
+
+    def is_gone(self, node_no: int, journal: int, seq: int) -> bool:
+        key = BranchKey(NodeNo(node_no), JournalNo(journal), 0)
+        record = self._coming.get(key) or self.view.branches.get(key)
+        return record is not None and record.gone_upto >= seq
 
     def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
         found: list[tuple[BranchKey, Seq, EventId]] = []

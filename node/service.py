@@ -311,6 +311,7 @@ class ConsumerWish(msgspec.Struct, frozen=True):
     cursor: str
     stream: str | None
     ttl_ms: int
+    feed_number: int = 0  # up to here it has read; 0 also where its cursor is of another node
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
