@@ -91,6 +91,7 @@ PRUNE_STEP_EVENTS = 256  # let go in one turn: some milliseconds of the writer
 PRUNE_STEP_INVS = 1_024  # receipts, which are small
 EVENT_OVERHEAD_BYTES = 400  # of one event beside its bytes: index, feed, tables, room in pages
 PRUNE_INTERVAL_S = 600.0  # between two looks at what may go: as often as there is a checkpoint
+PRUNE_ENDS_S = 10.0  # for the last step to be durable before an operator is told
 PRUNE_PAUSE_S = 0.02  # between two steps: entries of clients come first
 
 # --- changes of roster ---------------------------------------------------------------------------

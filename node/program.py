@@ -49,6 +49,8 @@ from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.operations import Operations
 from quipu.node.order_service import OrderUnknown
+from quipu.node.pruner import Pruner
+from quipu.node.pruning import retention_of
 from quipu.node.questions import Answers
 from quipu.node.running import RunningLedger
 from quipu.node.service import Draining, PeerMoved
@@ -182,6 +184,15 @@ def open_node(
         Execution(machine, _executor_opener(settings, machine), settings.executor_dir, log),
     )
     administration = _administration(settings, directory, ledger, log)
+    administration.pruner = Pruner(
+        directory.path,
+        ledger,
+        administration.operations,
+        log,
+        retention_of(settings.store),
+        settings.store.prune_archived_only,
+        wall_ms,
+    )
     node = Node(settings, directory, ledger, administration, log, asyncio.Event())
     _connect(node)
     turns.wake()
@@ -396,6 +407,7 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         )
         faces = await start_faces(node)
         node.administration.scrub_every(settings.store.scrub_interval_h * HOUR_S)
+        node.administration.prune_on()
         notify.notify(notify.READY)
         async with _watched(node):
             await node.stopping.wait()

@@ -46,6 +46,7 @@ def prune_directory(directory: DataDirectory, order: PruneOrder, report: Report)
             wall_ms(),
             has_log=directory.key.node_id in view.epoch.numbers,
         )
+        plan.prepare()
         progress = ScrubProgress("prune", 0, store.stats().events)
         for step in plan.steps():
             if not order.dry_run:

@@ -15,7 +15,7 @@ import msgspec
 
 from quipu.ledger.epochs import decode_document
 from quipu.ledger.event import EventMeta
-from quipu.ledger.history import BranchRecord, Saved
+from quipu.ledger.history import BranchRecord, Saved, SignerRecord
 from quipu.ledger.inputs import HistoryPruned
 from quipu.ledger.inv import decode_inv
 from quipu.ledger.log.entry import LogEntry, decode_log_entry
@@ -129,11 +129,16 @@ class Plan:
     _excess: int = 0  # bytes above what is kept
     _upto: int = 0  # the last feed number that goes
 
+    def prepare(self) -> None:
+        """Some tenths of a second where the log is long; it only reads."""
+        if self._choose_epoch() and self.has_log:
+            self._ordered = ordered_of(self.store)
+
     def steps(self) -> Iterator[HistoryPruned]:
-        if not self._choose_epoch():
+        """After `prepare`."""
+        if not self.epoch:
             self.held_by = "no checkpoint is old enough"
             return
-        self._ordered = ordered_of(self.store) if self.has_log else None
         records = {record.key: record for record in self.saved.branches}
         rows: dict[BranchKey, Seq] = {}
         before = count = 0
@@ -212,35 +217,29 @@ class Plan:
     # --- receipts -------------------------------------------------------------------------------
     def _receipts(self) -> Iterator[HistoryPruned]:
         """Of epochs in which nothing that is left became Read."""
-        epoch = int(self.epoch)
+        epoch: int = self.epoch
         left = self.store.feed(self._upto, 1)
         first = self.store.meta(left[0][1]) if left else None
         if first is not None:
             epoch = min(epoch, first.epoch)
         for signer in self.saved.signers:
-            kept = min(signer.number, self._first_of_epoch(signer.signer_no, epoch - 1))
-            for below in self._strides(signer.signer_no, InvNumber(kept)):
+            for below in self._strides(signer, epoch - 1):
                 yield HistoryPruned(self.epoch, (), 0, ((signer.signer_no, below),))
 
-    def _first_of_epoch(self, signer: NodeNo, epoch: int) -> InvNumber:
-        for data in self.store.invs_from(signer, InvNumber(0)):
+    def _strides(self, signer: SignerRecord, epoch: int) -> Iterator[InvNumber]:
+        """Those of epochs before this one, but never the newest; so many at a time that no turn
+        takes long."""
+        count, last = 0, InvNumber(0)
+        for data in self.store.invs_from(signer.signer_no, InvNumber(0)):
             inv = decode_inv(data)
-            if inv.epoch >= epoch:
-                return inv.number
-        return InvNumber(2**63)
-
-    def _strides(self, signer: NodeNo, kept: InvNumber) -> Iterator[InvNumber]:
-        """So many at a time that no turn takes long."""
-        count = 0
-        for data in self.store.invs_from(signer, InvNumber(0)):
-            number = decode_inv(data).number
-            if number >= kept:
+            last = inv.number
+            if inv.epoch >= epoch or inv.number >= signer.number:
                 break
             count += 1
             if count % limits.PRUNE_STEP_INVS == 0:
-                yield number
+                yield last
         if count:
-            yield kept
+            yield last
 
     def facts(self) -> dict[str, Any]:
         return {

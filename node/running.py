@@ -245,6 +245,17 @@ class RunningLedger:
         return self.machine.store.feed(after, limit)
 
     @property
+    def feed_first(self) -> int:
+        return self.machine.view.feed_first
+
+    @property
+    def history_from(self) -> int:
+        return self.machine.view.pruned_to
+
+    def was_pruned(self, event_id: EventId) -> bool:
+        return self.machine.store.was_pruned(event_id)
+
+    @property
     def feed_number(self) -> int:
         return self.machine.view.feed_number
 
@@ -421,6 +432,9 @@ class RunningLedger:
                 "consumers": len(self.consumers.all()),
                 "store_events": stats.events,
                 "store_used_bytes": stats.used_bytes,
+                "store_live_bytes": stats.live_bytes,
+                "events_pruned": stats.pruned,
+                "history_from": self.history_from,
                 "store_file_bytes": stats.file_bytes,
                 "store_full": int(self.inbox.is_full),
                 "draining": int(self.inbox.is_draining),

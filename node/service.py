@@ -428,7 +428,18 @@ class Ledger(Protocol):
         """Breadth first, without the event itself: up to `depth` edges away, at most `limit`."""
 
     def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
-        """What became Read, in that order, numbered from 1 without gaps."""
+        """What became Read, in that order, numbered from `feed_first` on without gaps."""
+
+    @property
+    def feed_first(self) -> int:
+        """1, or the number of the first event that was not pruned."""
+
+    @property
+    def history_from(self) -> int:
+        """The checkpoint that the history here begins with; 0: all of it is here."""
+
+    def was_pruned(self, event_id: EventId) -> bool:
+        """Whether it was held here once."""
 
     @property
     def feed_number(self) -> int:

@@ -24,9 +24,17 @@ class Held:
     def __init__(self) -> None:
         self.metas: dict[EventId, EventMeta] = {}
         self.forks: dict[BranchKey, list[tuple[BranchKey, Seq, EventId]]] = {}
+        self.gone: dict[tuple[int, int], int] = {}
+        self.gone_ids: set[EventId] = set()
 
     def read_meta(self, identity: EventId) -> EventMeta | None:
         return self.metas.get(identity)
+
+    def still_held(self, identities: tuple[EventId, ...]) -> tuple[EventId, ...]:
+        return tuple(one for one in identities if one not in self.gone_ids)
+
+    def is_gone(self, node_no: int, journal: int, seq: int) -> bool:
+        return seq <= self.gone.get((node_no, journal), 0)
 
     def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
         return self.forks.get(branch, [])
