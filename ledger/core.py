@@ -196,6 +196,7 @@ class Core:
         self._write(turn)
         self._sign(turn)
         self._settle(turn)
+        self.pruning.begin(turn)
         self._pressure.feel(turn)
         self.intake.proving.prove(turn)
         self.exchange.speak(turn, self._members_connected())
@@ -279,7 +280,7 @@ class Core:
             case Pruned(request_id, begins):
                 is_member = peer in self.epochs.newest.numbers
                 if self.fetch.is_asked(peer, request_id) and is_member:
-                    self.pruning.told(peer, EpochNo(begins), turn)
+                    self.pruning.told(peer, EpochNo(begins))
             case EpochWant(number):
                 held = self.past.epoch_document(EpochNo(number))
                 if held is not None:
@@ -370,7 +371,6 @@ class Core:
         self.confirmer.consider_all()
         for _, inv in self.receipts.of_opened(epoch.number):
             self._take_inv(inv, inv.signer, True, turn)
-        self.pruning.begin(turn)
 
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:

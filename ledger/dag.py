@@ -101,7 +101,7 @@ class Dag:
 
     def is_gone(self, cord: Cord, seq: int) -> bool:
         """Pruned, and so Read and in a cut; only a cord with one branch has any such."""
-        return any(record.gone_upto >= seq for record in self.cords.get(cord, ()))
+        return any(record.gone_upto >= max(seq, 1) for record in self.cords.get(cord, ()))
 
     def is_read(self, meta: EventMeta) -> bool:
         return self.branches[meta.branch].read_seq >= meta.seq

@@ -79,16 +79,15 @@ class Pruning:
         self.pruned_to = max(self.pruned_to, given.epoch)
 
     # --- beginning with a checkpoint ------------------------------------------------------------
-    def told(self, peer: NodeId, epoch: EpochNo, turn: Turn) -> None:
+    def told(self, peer: NodeId, epoch: EpochNo) -> None:
         """What was asked for is gone at a member that begins with this epoch's cut."""
         self._told[peer] = epoch
         self.known.checkpoint_told = max(self.known.checkpoint_told, epoch)
-        self.begin(turn)
 
     def begin(self, turn: Turn) -> None:
         """Wants the tips of that cut, once it is opened here. Nothing below them will come."""
-        newest = self.known.epochs.newest.number
-        due = {peer: epoch for peer, epoch in self._told.items() if epoch <= newest}
+        past = self.known.past  # it shows what is committed: what was opened in this turn is not
+        due = {peer: no for peer, no in self._told.items() if past.epoch_document(no) is not None}
         if not due:
             return
         peer, epoch = max(due.items(), key=lambda pair: (pair[1], pair[0]))
@@ -102,6 +101,8 @@ class Pruning:
         lacking = {cord: tip for cord, tip in tips.items() if self._lacks(cord, *tip)}
         if not lacking:
             return
+        for identity in [i for i, at in self.known.entry_points.items() if at.cord in lacking]:
+            del self.known.entry_points[identity]  # of an older checkpoint: it has gone, too
         for cord, (seq, identity) in lacking.items():
             is_newest = newest_journals[cord.author_no] == cord.journal
             self.known.entry_points[identity] = EntryPoint(cord, seq, is_newest)
