@@ -11,7 +11,7 @@ from quipu.ledger.words import EventId, Slot
 from quipu.storage import keyed, keys, records
 from quipu.storage.environment import ReadTxn, Tables, WriteTxn
 from quipu.storage.event_blob import StoredEvent, entries_of, open_blob
-from quipu.storage.ownership import note_pruned
+from quipu.storage.ownership import OWN_STATE, note_pruned
 from quipu.storage.store import StoreCorrupt
 
 NOBODY = EventId(bytes(32))  # what the last number of the feed names when all of it has gone
@@ -145,6 +145,11 @@ def was_pruned(txn: ReadTxn, tables: Tables, identity: EventId) -> bool:
     while at >= 0 and at % _TRACE_BYTES:
         at = traces.find(trace, at + 1)
     return at >= 0
+
+
+def has_pruned(txn: ReadTxn, tables: Tables) -> bool:
+    own = records.decode_own_state(OWN_STATE, txn.get(OWN_STATE, b"", db=tables.meta))
+    return own.pruned_to > 0
 
 
 def pruned_count(txn: ReadTxn, tables: Tables) -> int:

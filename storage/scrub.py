@@ -28,7 +28,6 @@ from quipu.storage.environment import (
     records_from,
 )
 from quipu.storage.event_blob import StoredEvent, entries_of, open_blob
-from quipu.storage.ownership import OWN_STATE
 from quipu.storage.store import StoreCorrupt
 
 
@@ -370,8 +369,10 @@ class Scrub:
         self._fed[stored.slot.branch] = stored.slot.seq
 
     def _is_where_feed_begins(self, txn: ReadTxn, key: bytes) -> bool:
-        own = records.decode_own_state(OWN_STATE, txn.get(OWN_STATE, b"", db=self._tables.meta))
-        return own.pruned_to > 0 and next(records_from(txn, self._tables.feed))[0] == key
+        return (
+            letting_go.has_pruned(txn, self._tables)
+            and next(records_from(txn, self._tables.feed))[0] == key
+        )
 
     def _is_fed(self, slot: Slot) -> bool:
         """Before the event that is looked at. Where the feed does not begin with 1, what has come
