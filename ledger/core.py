@@ -134,9 +134,8 @@ class Core:
             self.resend,
             Proving(self.known, self.fetch, self._pressure),
         )
-        self.recovery = Recovery(
-            (saved.recovering or config.key_existed) and guards.restore_guard, now
-        )
+        recovers = (saved.recovering or config.key_existed) and guards.restore_guard
+        self.recovery = Recovery(recovers, now)
         self.cluster_time = ClusterTime()
         gaps = Gaps(self.dag, self.past, self.receipts, guards)
         self.exchange = Exchange(self.intake, self.recovery, gaps, guards)

@@ -7,6 +7,7 @@ stands for the cord: nobody asks what it rests on. When and how much goes, the n
 
 from dataclasses import dataclass, field
 
+from quipu.ledger import limits
 from quipu.ledger.effects import DropEvents, DropFeed, DropInvs
 from quipu.ledger.epochs import decode_document
 from quipu.ledger.history import BranchRecord
@@ -24,8 +25,6 @@ from quipu.ledger.words import (
     NodeNo,
     Seq,
 )
-
-FEED_END = 2**63 - 1  # above every number
 
 
 def prunable_seq(record: BranchRecord) -> Seq:
@@ -108,7 +107,7 @@ class Pruning:
             self.known.entry_points[identity] = EntryPoint(cord, seq, is_newest)
             self.intake.fetch.want(identity, peer, turn.now.monotonic_ms)
         self.pruned_to = max(self.pruned_to, epoch)
-        turn.keep(DropFeed(FEED_END))  # what will be missing is missing for every reader
+        turn.keep(DropFeed(limits.FEED_NUMBER_MAX))  # a gap for every reader
 
     def _tips(self, upto: EpochNo) -> dict[Cord, tuple[Seq, EventId]]:
         """Where each cord stands in the cut of that epoch: a document lists those that rose."""

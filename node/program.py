@@ -184,15 +184,6 @@ def open_node(
         Execution(machine, _executor_opener(settings, machine), settings.executor_dir, log),
     )
     administration = _administration(settings, directory, ledger, log)
-    administration.pruner = Pruner(
-        directory.path,
-        ledger,
-        administration.operations,
-        log,
-        retention_of(settings.store),
-        settings.store.prune_archived_only,
-        wall_ms,
-    )
     node = Node(settings, directory, ledger, administration, log, asyncio.Event())
     _connect(node)
     turns.wake()
@@ -223,15 +214,26 @@ def _administration(
     def forget_dead_readers() -> None:
         ledger.machine.store.forget_dead_readers()  # the store may be another by then
 
+    operations, kept = Operations(wall_ms, log), settings.store
+    pruner = Pruner(
+        directory.path,
+        ledger,
+        operations,
+        log,
+        retention_of(kept),
+        kept.prune_archived_only,
+        wall_ms,
+    )
     return Administration(
         directory.path,
         keys,
         directory.key.sign,
         lambda: None,
         forget_dead_readers,
-        Operations(wall_ms, log),
+        operations,
         ledger.soundness,
         log,
+        pruner=pruner,
     )
 
 

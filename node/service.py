@@ -311,7 +311,7 @@ class ConsumerWish(msgspec.Struct, frozen=True):
     cursor: str
     stream: str | None
     ttl_ms: int
-    feed_number: int = 0  # up to here it has read; 0 also where its cursor is of another node
+    feed_number: int = 0  # that it has read up to; 0 as well where its cursor is another node's
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -431,15 +431,13 @@ class Ledger(Protocol):
         """What became Read, in that order, numbered from `feed_first` on without gaps."""
 
     @property
-    def feed_first(self) -> int:
-        """1, or the number of the first event that was not pruned."""
+    def feed_first(self) -> int: ...
 
     @property
     def history_from(self) -> int:
         """The checkpoint that the history here begins with; 0: all of it is here."""
 
-    def was_pruned(self, event_id: EventId) -> bool:
-        """Whether it was held here once."""
+    def was_pruned(self, event_id: EventId) -> bool: ...
 
     @property
     def feed_number(self) -> int:
