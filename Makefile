@@ -37,7 +37,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-order bench-spark reference figures screenshots clean up
+	bench-order bench-spark bench-page reference figures screenshots clean up
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,9 +67,12 @@ demo: install ## run a simulated world of three nodes and print what it proves
 system: ## install what the whole suite needs beside Python (as root, Debian or Ubuntu)
 	@scripts/system-packages --install
 
-test: install lint types layers ## the whole suite: what CI runs
+test: install lint types layers ## the whole suite: what CI runs; last, one by one, what promises seconds
 	@scripts/system-packages
-	@$(PYTEST) --dist loadgroup tests
+	@status=0; \
+	$(PYTEST) --dist loadgroup -m "not alone" tests || status=$$?; \
+	$(BIN)/python -m pytest -m alone tests || status=$$?; \
+	exit $$status
 
 check: install ## all that is fast, side by side: before each commit
 	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target \
@@ -145,6 +148,9 @@ bench-order: install ## BENCH='--help': the order of three nodes beside three of
 
 bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and rustworkx
 	@$(BIN)/python -m bench.spark $(BENCH)
+
+bench-page: install ## BENCH='--help': an hour's worth of entries under the eyes of a page (needs chromium)
+	@$(BIN)/python -m bench.page $(BENCH)
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference

@@ -46,6 +46,14 @@ class ClientBody(msgspec.Struct, frozen=True):
     proof_base64: str | None  # of a terminated one: the two requests that it signed
 
 
+class ClientList(msgspec.Struct, frozen=True):
+    """By number; `next` is the number to go on after."""
+
+    items: list[ClientBody]
+    next: str
+    more: bool
+
+
 class NewRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A request as its client signed it: docs/executors.md has the bytes."""
 

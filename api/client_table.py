@@ -5,6 +5,7 @@ from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.client_models import (
     ClientBody,
+    ClientList,
     ExecutedBody,
     ExecutorBody,
     NewClient,
@@ -56,6 +57,17 @@ CLIENTS = (
             {JSON: {"public_key": A_KEY, "rights": [{"tables": "stock*", "rights": ["read"]}]}},
             (JSON,),
         ),
+        tag="clients",
+    ),
+    Endpoint(
+        "GET",
+        "/v1/clients",
+        "clients",
+        "The clients by number",
+        CLUSTER_READ,
+        clients.clients,
+        (Answer(200, "As this node has applied them.", ClientList),),
+        query=clients.ClientsQuery,
         tag="clients",
     ),
     Endpoint(

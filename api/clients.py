@@ -13,6 +13,7 @@ from quipu.api.bodies import JSON, MSGPACK
 from quipu.api.calls import Call, Response
 from quipu.api.client_models import (
     ClientBody,
+    ClientList,
     ExecutedBody,
     ExecutorBody,
     KeptBody,
@@ -31,6 +32,7 @@ from quipu.api.executing import within
 from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import State
 from quipu.api.problems import Problem, at, problem
+from quipu.api.reading import PageSize
 from quipu.api.sql_values import result_bodies, rows_of, value_of
 from quipu.api.writing import WAIT, check_stream, reached_state, state_now, waited_ms
 from quipu.ledger.entry import ContentType, Entry, EntryKind, encode_entry
@@ -63,6 +65,11 @@ class ResultsQuery(msgspec.Struct, kw_only=True):
     signature: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{128}$")]
 
 
+class ClientsQuery(msgspec.Struct, kw_only=True):
+    after: Whole = "0"
+    limit: PageSize = limits.PAGE_DEFAULT
+
+
 class SqlQuery(msgspec.Struct, kw_only=True):
     consistency: str = "local"
 
@@ -77,6 +84,15 @@ async def new_client(call: Call) -> Response:
     added = await call.ledger.clients.add(bytes.fromhex(wanted.public_key), encode_acl(rules), acl)
     headers = {"Location": f"/v1/clients/{added.number}", **FOR_NOW}
     return call.answer(await _body(call, added), 201, headers)
+
+
+async def clients(call: Call) -> Response:
+    query, ledger = call.query(ClientsQuery), call.ledger.clients
+    first = int(query.after) + 1
+    found = [ledger.find(number) for number in range(first, first + query.limit + 1)]  # no hole
+    items = [await _body(call, one) for one in found[: query.limit] if one is not None]
+    last = str(items[-1].client) if items else query.after
+    return call.answer(ClientList(items, last, found[-1] is not None), headers=FOR_NOW)
 
 
 async def client(call: Call) -> Response:

@@ -11,8 +11,6 @@ from quipu.api.figure_models import (
     Delay,
     FiguresBody,
     ReceiptList,
-    ReceiptRowBody,
-    SignedUpto,
 )
 from quipu.api.models import (
     CheckBody,
@@ -24,6 +22,7 @@ from quipu.api.models import (
     StreamList,
     StreamRow,
 )
+from quipu.api.receipts import receipt_row
 from quipu.api.settings import Settings
 from quipu.api.times import time_text
 from quipu.api.tokens import ENTRIES_READ
@@ -95,17 +94,7 @@ def _delay(took_ms: list[int]) -> Delay | None:
 
 async def receipts(call: Call) -> Response:
     found = call.ledger.receipts(limits.RECEIPT_ROWS_MAX + 1)
-    items = [
-        ReceiptRowBody(
-            author=call.face.shapes.member(row.author_no),
-            journal=str(row.journal),
-            branch=row.branch,
-            held_seq=str(row.held_seq),
-            read_seq=str(row.read_seq),
-            signed=[SignedUpto(number, str(seq)) for number, seq in row.signed],
-        )
-        for row in found[: limits.RECEIPT_ROWS_MAX]
-    ]
+    items = [receipt_row(call.face.shapes, row) for row in found[: limits.RECEIPT_ROWS_MAX]]
     return call.answer(ReceiptList(items, len(found) > len(items)), headers=FOR_NOW)
 
 

@@ -3,25 +3,7 @@
 import msgspec
 
 from quipu.api.bodies import Time
-from quipu.api.models import CheckBody, MemberRef, U64Text
-
-
-class SignedUpto(msgspec.Struct, frozen=True):
-    """The receipts of this member cover the cord up to there."""
-
-    number: int
-    seq: U64Text
-
-
-class ReceiptRowBody(msgspec.Struct, frozen=True):
-    """One branch of one cord, and who has signed how far that it holds it."""
-
-    author: MemberRef
-    journal: U64Text
-    branch: int
-    held_seq: U64Text
-    read_seq: U64Text
-    signed: list[SignedUpto]
+from quipu.api.models import CheckBody, ReceiptRowBody, U64Text
 
 
 class ReceiptList(msgspec.Struct, frozen=True):

@@ -75,6 +75,7 @@ CURSOR_BYTES_MAX = 8 * KIB  # 32 members x 16 cords of a vector, encoded
 # --- streams --------------------------------------------------------------------------------------
 STREAM_QUEUE_ITEMS = 256  # what one reader may lag behind before it reads from the store again
 STREAM_WRITE_BYTES = 256 * KIB  # unsent bytes of one reader before it is left behind
+RECEIPTS_EVERY_S = 0.1  # who looks sees them come; at most ten small messages a second
 STREAMS_MAX = 256  # readers of streams at one time
 
 # --- consumers ------------------------------------------------------------------------------------

@@ -270,10 +270,28 @@ class HealthBody(msgspec.Struct, frozen=True):
     checks: list[CheckBody]
 
 
+class SignedUpto(msgspec.Struct, frozen=True):
+    """The receipts of this member cover the cord up to there."""
+
+    number: int
+    seq: U64Text
+
+
+class ReceiptRowBody(msgspec.Struct, frozen=True):
+    """One branch of one cord, and who has signed how far that it holds it."""
+
+    author: MemberRef
+    journal: U64Text
+    branch: int
+    held_seq: U64Text
+    read_seq: U64Text
+    signed: list[SignedUpto]
+
+
 class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of a stream as NDJSON; as SSE, `type` is the event and `cursor` its id."""
 
-    type: Literal["entry", "event", "status", "member", "gap", "heartbeat", "goodbye"]
+    type: Literal["entry", "event", "status", "member", "receipts", "gap", "heartbeat", "goodbye"]
     cursor: str = ""
     entry: EntryBody | None = None
     event: EventBody | None = None
@@ -285,6 +303,7 @@ class StreamItem(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     node_id: str = ""
     before: str = ""
+    receipts: list[ReceiptRowBody] = []
 
 
 # --- cluster --------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "status.wait": _READ_WAIT,
     "status.state": "What is waited for: read, ordered, or executed (of what a client has signed).",
     "events.prefix": "How the id begins: 4 to 64 hex digits. It is needed.",
+    "clients.after": "Only clients with a number above this one.",
     "sequences.after": "Only sequences with a name behind this one.",
     "sequence.consistency": "local: as applied here; linear: as acknowledged anywhere before.",
     "client_messages.wait": "For which state to wait: stored, read, ordered or executed.",
@@ -70,8 +71,10 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "sql.consistency": "local: as executed here; linear: as acknowledged anywhere before.",
     "journal_entries.after": "Only entries above this index.",
     "follow.from": "now, start, or a cursor; a header Last-Event-ID counts before it.",
-    "follow.events": "Of entries, status, members, dag, with commas. dag tells each event as it "
-    "is stored, with its fields, and how its state goes on; members and dag need cluster:read.",
+    "follow.events": "Of entries, status, members, dag, receipts, with commas. dag tells each "
+    "event as it is stored, with its fields, and how its state goes on; receipts tells the rows of "
+    "/v1/cluster/receipts, first all, then those that moved, ten times a second at most; members, "
+    "dag and receipts need cluster:read.",
     "ancestors.depth": "So many edges away.",
     "window.center": "The id of the event in the middle; without it the newest final one.",
     "window.before": "So many events before it.",

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 
 import msgspec
 from aiohttp import web
@@ -24,6 +25,7 @@ from quipu.api.models import StreamItem
 from quipu.api.pages import Filter, Page, Pages
 from quipu.api.problems import Problem, at, problem
 from quipu.api.reading import Name, author_of, check_reach, readable_streams
+from quipu.api.receipts import ReceiptsTold
 from quipu.api.shaping import Form
 from quipu.api.tokens import CLUSTER_READ
 from quipu.ledger.words import Cord, EventId
@@ -40,8 +42,8 @@ from quipu.node.service import (
 )
 
 SSE = "text/event-stream"
-KINDS = frozenset({"dag", "entries", "members", "status"})
-OF_THE_CLUSTER = ("dag", "members")  # not of single streams: these need cluster:read
+KINDS = frozenset({"dag", "entries", "members", "receipts", "status"})
+OF_THE_CLUSTER = ("dag", "members", "receipts")  # not of single streams: these need cluster:read
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -97,7 +99,8 @@ async def stream(call: Call) -> Response:
         raise Problem(Code.NODE_FULL, detail, retry_after_s=limits.RETRY_AFTER_S)
     face.counters.streams += 1
     try:
-        return await _Told(call, pages, cursor, wanted, call.media_type == SSE).run()
+        moved = ReceiptsTold(face.shapes, call.ledger) if "receipts" in wanted else None
+        return await _Told(call, pages, cursor, wanted, call.media_type == SSE, moved).run()
     finally:
         face.counters.streams -= 1
 
@@ -111,6 +114,7 @@ class _Told:
     cursor: Cursor
     wanted: frozenset[str]
     as_sse: bool
+    receipts: ReceiptsTold | None
 
     async def run(self) -> Response:
         kind = SSE if self.as_sse else NDJSON
@@ -144,7 +148,15 @@ class _Told:
     async def _listen(self, response: web.StreamResponse, news: Subscription) -> None:
         protocol = self.call.request.protocol
         assert isinstance(protocol, Connection)
-        async for item in _with_heartbeats(news, self.call.face, protocol.gone()):
+        moved, beat_s = self.receipts, self.call.face.settings.heartbeat_s
+        told_s = monotonic()
+        pause_s = min(limits.RECEIPTS_EVERY_S, beat_s) if moved else beat_s
+        async for item in _with_pauses(news, self.call.face, protocol.gone(), pause_s):
+            if moved and (rows := moved.news(monotonic())):
+                await response.write(self._line(StreamItem("receipts", receipts=rows)))
+            if moved and item is None and monotonic() < told_s + beat_s:
+                continue
+            told_s = monotonic()
             match item:
                 case None:
                     beat = b": heartbeat\n\n" if self.as_sse else self._line(_HEARTBEAT)
@@ -245,11 +257,10 @@ def bound_what_is_unsent(call: Call) -> None:
 _HEARTBEAT = StreamItem("heartbeat")
 
 
-async def _with_heartbeats(
-    news: Subscription, face: Face, gone: Coroutine[None, None, None]
+async def _with_pauses(
+    news: Subscription, face: Face, gone: Coroutine[None, None, None], pause_s: float
 ) -> AsyncIterator[News | None]:
-    """The news; None where nothing has come for so long that a sign of life is due. They end when
-    the caller is gone."""
+    """The news; None where nothing has come for so long. They end when the caller is gone."""
     coming: asyncio.Future[News] | None = None
     closing = asyncio.ensure_future(face.closing.wait())
     leaving = asyncio.ensure_future(gone)
@@ -257,9 +268,8 @@ async def _with_heartbeats(
         while True:
             if coming is None:
                 coming = asyncio.ensure_future(_following(news))
-            seconds = face.settings.heartbeat_s
             done, _ = await asyncio.wait(
-                (coming, closing, leaving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                (coming, closing, leaving), timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
             )
             if not done:
                 yield None

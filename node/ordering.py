@@ -449,7 +449,9 @@ class Ordering:
 
     def events_behind(self) -> int:
         return sum(
-            self.model.view.branches[key].read_seq - first + 1
+            self.model.branch(key).read_seq
+            - first
+            + 1  # asked while a new branch is committed, too
             for key in self._behind
             if (first := self._first_unordered(key)) is not None
         )

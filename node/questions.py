@@ -22,6 +22,9 @@ BAD_ARGUMENT = "bad-argument"
 SNAPSHOT_QUESTION = "executor-snapshot"  # one node asks one other: nobody counts the answers
 
 
+DIGEST_SHOWN = 16  # digits of the digest of an executor: enough to see two apart
+
+
 class Question(StrEnum):
     VERSION = "version"
     TIME = "time"
@@ -46,7 +49,7 @@ MEANINGS = {
     Question.MEMBERS: "what it holds each other member for, as JSON: `[number, state, it hears "
     "them, they hear it]`",
     Question.JOURNAL: "where it stands in the order, as JSON: role, regime, number of the master, "
-    "applied, chosen",
+    "applied, chosen; of its executor: state, executed, digest",
 }
 
 
@@ -161,11 +164,18 @@ class JournalPlace(msgspec.Struct, frozen=True):
     master: int | None
     applied: int
     chosen: int
+    executor: str  # running, off, waiting, failed
+    executed: int  # of the log
+    digest: str  # over all commands up to there, how it begins
 
 
 def journal_place(ledger: Ledger) -> JournalPlace:
     found = ledger.order.status()
-    return JournalPlace(found.role, found.regime, found.master, found.applied, found.chosen)
+    executor = ledger.clients.status()
+    return JournalPlace(
+        *(found.role, found.regime, found.master, found.applied, found.chosen),
+        *(executor.state, executor.applied, executor.digest.hex()[:DIGEST_SHOWN]),
+    )
 
 
 def model_digest(ledger: Ledger) -> str:

@@ -125,6 +125,7 @@ class Rostering:
             frozenset({*live, NodeNo(self.core.me)}),
             machine.state.log.voters,
             machine.is_seating,
+            machine.state.deciding,
         )
 
 

@@ -269,6 +269,10 @@ class RunningLedger:
     def frontier(self) -> list[FrontierRow]:
         return self.machine.view.frontier()
 
+    @property
+    def receipts_moved(self) -> int:
+        return self.machine.view.receipts_moved
+
     def receipts(self, limit: int) -> list[ReceiptRow]:
         return self.machine.view.receipts(limit)
 

@@ -20,6 +20,7 @@ from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
 from quipu.node.change_service import RosterChanges
 from quipu.node.client_service import Clients
+from quipu.node.history_service import KeptHistory
 from quipu.node.order_service import Order
 from quipu.p2p.effects import QueryEnded
 from quipu.p2p.words import Endpoint, PeerState, PeerView
@@ -344,7 +345,7 @@ class Consumers(Protocol):
 
 
 # --- the ledger ---------------------------------------------------------------------------------
-class Ledger(Protocol):
+class Ledger(KeptHistory, Protocol):
     @property
     def node_id(self) -> NodeId: ...
 
@@ -431,15 +432,6 @@ class Ledger(Protocol):
         """What became Read, in that order, numbered from `feed_first` on without gaps."""
 
     @property
-    def feed_first(self) -> int: ...
-
-    @property
-    def history_from(self) -> int:
-        """The checkpoint that the history here begins with; 0: all of it is here."""
-
-    def was_pruned(self, event_id: EventId) -> bool: ...
-
-    @property
     def feed_number(self) -> int:
         """The number of the last event that became Read; 0: none yet."""
 
@@ -451,6 +443,10 @@ class Ledger(Protocol):
 
     def frontier(self) -> list[FrontierRow]:
         """By (author_no, journal, branch)."""
+
+    @property
+    def receipts_moved(self) -> int:
+        """As long as it stays, so do the receipts."""
 
     def receipts(self, limit: int) -> list[ReceiptRow]:
         """The newest journals first; at most `limit` branches."""

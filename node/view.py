@@ -56,6 +56,7 @@ class View:
     has_gone: bool = False  # something has been pruned
     feed_first: int = 1  # the lowest number that the feed still has
     pruned_to: EpochNo = EpochNo(0)
+    receipts_moved: int = 0  # rises with every branch that is written: receipts lie in them
     _lineage: Lineage | None = None
 
     @classmethod
@@ -171,6 +172,7 @@ class View:
         key = record.key
         self.branches[key] = record
         self.has_gone |= record.gone_upto > 0
+        self.receipts_moved += 1
         if record.leaf:
             self.leaves[key] = record.read_id
         else:

@@ -102,6 +102,8 @@ class Analysis:
             settle_s=self.order.settle_s,
             cluster_id=copies[0].manifest.cluster_id if copies else "",
             copies=[_described(copy) for copy in copies],
+            epochs=rosters.epochs(_comparable(dumps)),
+            nodes=rosters.names_by_number(_comparable(dumps)),
             results=results,
             problems=problems,
             measures=figures.facts(),

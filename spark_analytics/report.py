@@ -31,6 +31,8 @@ class Report:
     settle_s: float
     cluster_id: str
     copies: list[dict[str, Any]]
+    epochs: list[dict[str, Any]]
+    nodes: dict[int, str]  # names by node number
     results: list[CheckResult]
     problems: list[Problem]
     measures: dict[str, Any]
@@ -41,6 +43,19 @@ class Report:
     @property
     def found(self) -> int:
         return sum(result.count for result in self.results)
+
+    @property
+    def forced(self) -> list[int]:
+        """Epochs that an operator opened without enough seals: what only lost members had signed
+        for may be missing from them, and nobody can tell. Said for ever, and no fault."""
+        return [one["epoch"] for one in self.epochs if one["forced"]]
+
+    @property
+    def _forced(self) -> str:
+        if not self.forced:
+            return ""
+        which = ", ".join(map(str, self.forced))
+        return f"; {'epoch' if len(self.forced) == 1 else 'epochs'} {which} opened by force"
 
     @property
     def exit_code(self) -> int:
@@ -55,15 +70,17 @@ class Report:
         events = self.measures.get("events", 0)
         of = f"{copies} {'copy' if copies == 1 else 'copies'} of {events:,} events"
         unreadable = sum(problem.is_unreadable for problem in self.problems)
-        unread = f"; {unreadable} files could not be read" if unreadable else ""
+        files = "file" if unreadable == 1 else "files"
+        unread = f"; {unreadable} {files} could not be read" if unreadable else ""
         if self.exit_code == WRONG:
-            wrong = [result.check for result in self.results if result.count]
-            return f"{of}: {self.found:,} findings in {', '.join(wrong)}{unread}."
+            wrong = ", ".join(result.check for result in self.results if result.count)
+            findings = "finding" if self.found == 1 else "findings"
+            return f"{of}: {self.found:,} {findings} in {wrong}{unread}{self._forced}."
         if self.exit_code == UNREADABLE and not copies:
             return f"Nothing was checked{unread}."
         if self.exit_code == UNREADABLE:
-            return f"{of}: what could be read agrees{unread}."
-        return f"{of} agree; every check passed."
+            return f"{of}: what could be read agrees{unread}{self._forced}."
+        return f"{of} agree; every check passed{self._forced}."
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -76,6 +93,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "settle_s": report.settle_s,
         "cluster_id": report.cluster_id,
         "copies": report.copies,
+        "epochs": report.epochs,
+        "nodes": {str(number): name for number, name in sorted(report.nodes.items())},
         "findings": report.found,
         "checks": [
             {
@@ -119,6 +138,7 @@ def as_prometheus(report: Report) -> str:
     for name, value, meaning in (
         ("exit_code", report.exit_code, "0 agree, 9 wrong, 10 not all could be read."),
         ("copies", len(report.copies), "Dumps compared."),
+        ("forced_epochs", len(report.forced), "Epochs opened without enough seals."),
         ("events", report.measures.get("events", 0), "Distinct events in them."),
         ("made_seconds", report.made_ms // 1_000, "When it was made."),
     ):

@@ -9,9 +9,19 @@ from quipu.dumps.checking import CheckedDump
 from quipu.spark_analytics.findings import Finding
 from quipu.spark_analytics.reading import Copy
 from quipu.verify.rosters import Lineage, read_genesis
-from quipu.verify.values import VerificationFailed, need
+from quipu.verify.values import (
+    DOCUMENT_BYTES_MAX,
+    MEMBERS_MAX,
+    VerificationFailed,
+    array_of,
+    decoded,
+    list_of,
+    need,
+)
 
 Row = dict[str, object]
+GENESIS_EPOCH = 1
+FORCED_VERSION = 2  # of the document of an epoch that an operator opened without enough seals
 
 
 def node_names(dumps: Sequence[CheckedDump]) -> dict[str, str]:
@@ -25,6 +35,14 @@ def node_names(dumps: Sequence[CheckedDump]) -> dict[str, str]:
     return names
 
 
+def names_by_number(dumps: Sequence[CheckedDump]) -> dict[int, str]:
+    return {
+        int(str(row["node_no"])): str(row["name"])
+        for dump in dumps
+        for row in _rows(dump, "members")
+    }
+
+
 def _rows(dump: CheckedDump, table: str) -> list[Row]:
     broken = {problem.file for problem in dump.problems}
     files = dump.manifest.names(table) if dump.manifest else []
@@ -33,6 +51,41 @@ def _rows(dump: CheckedDump, table: str) -> list[Row]:
         if dump.place.file(name) not in broken:
             rows += pq.read_table(pa.BufferReader(dump.place.read(name))).to_pylist()
     return rows
+
+
+def epochs(dumps: Sequence[CheckedDump]) -> list[Row]:
+    """Every epoch that a document tells of, in order; what is wrong with one is for `check`."""
+    said: dict[int, Row] = {}
+    for dump in dumps:
+        for row in _rows(dump, "config"):
+            number, document, seals = row["epoch"], row["document"], row["seals"]
+            assert isinstance(number, int)
+            assert isinstance(document, bytes)
+            assert isinstance(seals, list)
+            try:
+                said.setdefault(number, _epoch(number, document, len(seals)))
+            except VerificationFailed:
+                continue
+    return [said[number] for number in sorted(said)]
+
+
+def _epoch(number: int, document: bytes, seals: int) -> Row:
+    value = decoded(document, DOCUMENT_BYTES_MAX, "document")
+    if number == GENESIS_EPOCH:
+        policy, members = array_of(value, 7, "genesis")[3:5]
+        named = [array_of(row, 3, "member")[1] for row in list_of(members, MEMBERS_MAX, "members")]
+        is_forced = False
+    else:
+        version, *_, policy, members, _, _, _ = array_of(value, 10, "epoch document")
+        named = [array_of(row, 4, "member")[2] for row in list_of(members, MEMBERS_MAX, "members")]
+        is_forced = version == FORCED_VERSION
+    return {
+        "epoch": number,
+        "members": " ".join(map(str, named)),
+        "policy": str(policy),
+        "seals": seals,
+        "forced": is_forced,
+    }
 
 
 def check(copies: Sequence[Copy], dumps: Sequence[CheckedDump]) -> Iterator[Finding]:

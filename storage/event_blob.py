@@ -27,11 +27,12 @@ from quipu.storage.store import StoreCorrupt
 
 BLOB_VERSION = 1
 # version, bytes of header, entries, bytes of body, id, signature; then the checksum over these
-_FIXED = Struct(f">BHII{HASH_BYTES}s{SIGNATURE_BYTES}s")
+FIXED = Struct(f">BHII{HASH_BYTES}s{SIGNATURE_BYTES}s")
 _CHECKSUM = Struct(">I")
-_BEGINNING = Struct(f"{_FIXED.format}I")  # both
-_HEADER_AT = _BEGINNING.size
+BEGINNING = Struct(f"{FIXED.format}I")  # both
+_HEADER_AT = BEGINNING.size
 _OFFSET_BYTES = 4
+ROW_BYTES = HASH_BYTES + _OFFSET_BYTES  # of the leaf table
 _LONE_OFFSET = b"\0\0\0\1"  # behind the head of an array of one
 _BIN_WIDTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # msgpack's three heads of a bin
 
@@ -51,13 +52,13 @@ class _Order(msgspec.Struct, array_like=True):
 
 
 H = TypeVar("H", Header, _Order)
-_headers = msgspec.msgpack.Decoder(Header)
+headers = msgspec.msgpack.Decoder(Header)
 _orders = msgspec.msgpack.Decoder(_Order)
-_bodies = msgspec.msgpack.Decoder(list[bytes])
+bodies = msgspec.msgpack.Decoder(list[bytes])
 
 
 def entries_of(event: SignedEvent) -> list[bytes]:
-    return _bodies.decode(event.body)
+    return bodies.decode(event.body)
 
 
 def encode_blob(event: SignedEvent, entries: list[bytes] | None = None) -> bytes:
@@ -68,7 +69,7 @@ def encode_blob(event: SignedEvent, entries: list[bytes] | None = None) -> bytes
     assert len(leaves) == count
     lone = count == 1  # without the table's machinery: 1 us less for an event of one entry
     offsets = _LONE_OFFSET if lone else Struct(f">{count}I").pack(*_framed_offsets(entries))
-    fixed = _FIXED.pack(
+    fixed = FIXED.pack(
         BLOB_VERSION,
         len(event.header_bytes),
         count,
@@ -173,7 +174,7 @@ class _Unsound(Exception):
 def open_blob(slot: Slot, blob: memoryview) -> StoredEvent:
     try:
         identity, signature, header_bytes, count, body_bytes = _checked_parts(blob)
-        header = _checked_header(_headers, header_bytes, slot.journal, slot.seq)
+        header = _checked_header(headers, header_bytes, slot.journal, slot.seq)
     except _Unsound as unsound:
         raise StoreCorrupt("events", describe(slot), str(unsound)) from unsound
     return StoredEvent(slot, identity, header, header_bytes, signature, count, body_bytes, blob)
@@ -183,7 +184,7 @@ def event_and_entries(slot: Slot, blob: memoryview) -> tuple[SignedEvent, list[b
     """As `open_blob(slot, blob).event()`, and its entries, which that has decoded anyway."""
     try:
         identity, signature, header_bytes, _, body_bytes = _checked_parts(blob)
-        header = _checked_header(_headers, header_bytes, slot.journal, slot.seq)
+        header = _checked_header(headers, header_bytes, slot.journal, slot.seq)
         body = bytes(blob[len(blob) - body_bytes :])
         leaves, entries = _checked_entries(body, header.entries_root)
     except _Unsound as unsound:
@@ -195,7 +196,7 @@ def meta_of_blob(slot: Slot, blob: memoryview) -> EventMeta:
     """As `open_blob(slot, blob).meta()`, without what is not asked for."""
     try:
         identity, _, header_bytes, _, body_bytes = _checked_parts(blob)
-        header = _checked_header(_headers, header_bytes, slot.journal, slot.seq)
+        header = _checked_header(headers, header_bytes, slot.journal, slot.seq)
     except _Unsound as unsound:
         raise StoreCorrupt("events", describe(slot), str(unsound)) from unsound
     return _meta(identity, slot, header, len(header_bytes) + SIGNATURE_BYTES + body_bytes)
@@ -238,16 +239,16 @@ def _checked_parts(blob: memoryview) -> tuple[EventId, bytes, bytes, int, int]:
     event that is read."""
     try:
         version, header_size, count, body_bytes, identity, signature, checksum = (
-            _BEGINNING.unpack_from(blob)
+            BEGINNING.unpack_from(blob)
         )
     except error as misfit:
         raise _Unsound("cut short") from misfit
-    if checksum != crc32(blob[: _FIXED.size]):
+    if checksum != crc32(blob[: FIXED.size]):
         raise _Unsound("the checksum of the fixed part is wrong")
     if version != BLOB_VERSION:
         raise _Unsound(f"blob version {version}")
     header_end = _HEADER_AT + header_size
-    expected = header_end + (HASH_BYTES + _OFFSET_BYTES) * count + body_bytes
+    expected = header_end + ROW_BYTES * count + body_bytes
     if len(blob) != expected:
         raise _Unsound(f"{len(blob)} bytes, not {expected}")
     header = bytes(blob[_HEADER_AT:header_end])
@@ -279,7 +280,7 @@ def _is_lone_entry(body: bytes, root: bytes) -> bool:
 def _checked_entries(body: bytes, root: bytes) -> tuple[tuple[bytes, ...], list[bytes]]:
     """Leaves and entries."""
     try:
-        entries = _bodies.decode(body)
+        entries = bodies.decode(body)
     except msgspec.DecodeError as error:
         raise _Unsound(f"the body does not decode: {error}") from error
     leaves = merkle.leaf_hashes(entries)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ from quipu.dumps.segments import write_buckets, write_rows
 from quipu.dumps.tables import WITHOUT_SOURCE
 from quipu.dumps.whole import write_whole
 from quipu.ledger.epochs import cluster_id_of
-from quipu.ledger.event import SignedEvent
 from quipu.ledger.history import BranchRecord
-from quipu.ledger.words import BranchKey, EventId, Slot
-from quipu.storage import environment, export_rows, keys, letting_go, ownership, records
+from quipu.ledger.signing import HASH_BYTES
+from quipu.ledger.words import BranchKey, Slot
+from quipu.storage import environment, export_rows, keys, letting_go, limits, ownership, records
 from quipu.storage.environment import ReadTxn, StoreMissing, Tables, records_from
-from quipu.storage.event_blob import event_and_entries
 from quipu.storage.export_columns import EventColumns
+from quipu.storage.export_lookup import Lookup
 from quipu.storage.export_notes import ExportRefused, Notes, open_notes
 from quipu.storage.export_rows import Row
 from quipu.storage.export_segments import SegmentWriter
@@ -97,6 +98,7 @@ class _Export:
         self._report = report
         self._notes: Notes = open_notes(order.target, owner, order.entries)
         self._progress = ScrubProgress()
+        self._lookup = Lookup(txn, tables)
         self._branches: dict[BranchKey, BranchRecord] = {
             record.key: record
             for record in (
@@ -166,14 +168,15 @@ class _Export:
         self._progress.phase, self._progress.total = "events", total
         start = upto = self._notes.upto
         first = start + 1
-        for key, value in records_from(self._txn, feed, keys.feed_key(first)):
-            upto = keys.feed_of(key)
-            found = self._found(EventId(records.unguarded("feed", key, value)))
-            self._segments.columns.add(*found, upto)
+        fed = records_from(self._txn, feed, keys.feed_key(first))
+        while rows := list(islice(fed, self._segments.room)):
+            numbers, slot_keys = self._lookup.fed(rows)
+            self._segments.columns.add(slot_keys, self._lookup.blobs(slot_keys), numbers)
+            upto = numbers[-1]
             if self._segments.is_full:
                 self._end_feed_segment(first, upto)
                 first = upto + 1
-            self._said(upto)
+            self._said(upto, len(rows))
         self._end_feed_segment(first, upto)
         self._segments.finish()
         self._files = [file for _, files in self._notes.segments for file in files]
@@ -182,33 +185,18 @@ class _Export:
     def _end_feed_segment(self, first: int, upto: int) -> None:
         self._segments.begin(f"feed-{first:012d}-{upto:012d}", partial(self._notes.add, upto))
 
-    def _found(self, identity: EventId) -> tuple[Slot, SignedEvent, list[bytes]]:
-        value = self._txn.get(keys.prefix_of(identity), db=self._tables.ids)
-        only = None if value is None else records.only_slot(identity, value)
-        if only is not None:
-            return only, *self._event_at(only)
-        rows = [] if value is None else records.index_rows(keys.prefix_of(identity), value)
-        for other, slot in rows:
-            if other == identity:
-                return slot, *self._event_at(slot)
-        raise StoreCorrupt("feed", identity.hex(), "is not held")
-
-    def _event_at(self, slot: Slot) -> tuple[SignedEvent, list[bytes]]:
-        blob = self._txn.get(keys.slot_key(slot), db=self._tables.events)
-        if blob is None:
-            raise StoreCorrupt("events", keys.describe(slot), "indexed, but not there")
-        return event_and_entries(slot, blob)
-
     def _export_unread(self) -> int:
         """Above what is Read on each branch; written anew by every dump."""
         count = 0
         self._progress.phase, self._progress.total = "unread", 0
-        for slot in self._unread_slots():
-            self._segments.columns.add(slot, *self._event_at(slot), None)
-            count += 1
+        unread = self._unread_slot_keys()
+        while slot_keys := list(islice(unread, self._segments.room)):
+            blobs = self._lookup.blobs(slot_keys)
+            self._segments.columns.add(slot_keys, blobs, [None] * len(blobs))
+            count += len(blobs)
             if self._segments.is_full:
                 self._end_unread_segment(count)
-            self._said(count)
+            self._said(count, len(blobs))
         self._end_unread_segment(count)
         self._segments.finish()
         return count
@@ -216,7 +204,7 @@ class _Export:
     def _end_unread_segment(self, count: int) -> None:
         self._segments.begin(f"unread-{self._number:06d}-{count:09d}", self._files.extend)
 
-    def _unread_slots(self) -> Iterator[Slot]:
+    def _unread_slot_keys(self) -> Iterator[bytes]:
         for key, record in sorted(self._branches.items()):
             first = Slot(*key[:2], max(record.read_seq, record.base_seq), key.number)
             start, _ = keys.slot_keys_above(first)
@@ -225,7 +213,7 @@ class _Export:
                 if slot.branch.cord != key.cord:
                     break
                 if slot.number == key.number:
-                    yield slot
+                    yield bytes(place)
 
     # --- receipts -------------------------------------------------------------------------------
     def _export_receipts(self, before: Manifest | None) -> Marks:
@@ -295,22 +283,41 @@ class _Export:
     def _read_ids(self) -> tuple[int, bytes]:
         """How many events are Read, and the digests of their ids: the index has them in order."""
         count = 0
-
         upto = {tuple(key): record.read_seq for key, record in self._branches.items()}
+        whole = keys.SLOT_BYTES + HASH_BYTES - keys.PREFIX_BYTES  # a row alone, as nearly always
 
         def ids() -> Iterator[bytes]:
             nonlocal count
-            for prefix, value in records_from(self._txn, self._tables.ids):
-                for identity, slot in sorted(records.index_rows(prefix, value)):
-                    author_no, journal, seq, number = slot
-                    if seq <= upto.get((author_no, journal, number), 0):
-                        count += 1
-                        yield identity
+            indexed = records_from(self._txn, self._tables.ids)
+            while rows := [
+                (bytes(k), bytes(v)) for k, v in islice(indexed, limits.EXPORT_PIECE_EVENTS)
+            ]:
+                lone = [
+                    (
+                        prefix + value[keys.SLOT_BYTES :],
+                        keys.numbers_of_slot(value[: keys.SLOT_BYTES]),
+                    )
+                    for prefix, value in rows
+                    if len(value) == whole
+                ]
+                if len(lone) < len(rows):
+                    lone = [
+                        row
+                        for prefix, value in rows
+                        for row in sorted(records.index_rows(prefix, value))
+                    ]
+                read = [
+                    identity
+                    for identity, (author_no, journal, seq, number) in lone
+                    if seq <= upto.get((author_no, journal, number), 0)
+                ]
+                count += len(read)
+                yield from read
 
         digests = bucket_digests(ids())
         return count, digests
 
-    def _said(self, done: int) -> None:
+    def _said(self, done: int, more: int = 1) -> None:
         self._progress.done = done
-        if done % dump_limits.REPORT_EVERY == 0:
+        if done % dump_limits.REPORT_EVERY < more:
             self._report(self._progress)

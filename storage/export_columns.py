@@ -8,8 +8,8 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from operator import attrgetter
-from typing import Any
+from itertools import chain
+from operator import attrgetter, mul
 
 import msgspec
 import pyarrow as pa
@@ -18,17 +18,21 @@ import pyarrow.compute as pc
 from quipu.dumps.limits import EID_BITS
 from quipu.dumps.tables import arrow_schema
 from quipu.ledger.entry import Entry
-from quipu.ledger.event import Header, SignedEvent
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.signing import HASH_BYTES
-from quipu.ledger.words import HLC_SHIFT, BranchKey, Slot
+from quipu.ledger.words import HLC_SHIFT, BranchKey
 from quipu.storage import limits
+from quipu.storage.event_piece import Piece, checked
 from quipu.verify.events import MEDIA_TYPES
 
 READ, UNREAD = "read", "unread"
 _WORD_BYTES = 8
 _WORDS_OF_ID = HASH_BYTES // _WORD_BYTES
 _entries = msgspec.msgpack.Decoder(Entry)
+_FIELDS = attrgetter(
+    *("author", "epoch", "prev", "hlc", "depth", "kind", "entry_count", "body_size", "entries_root")
+)
+_ENTRY_FIELDS = attrgetter("stream", "client_id", "message_id", "time", "content_type", "data")
 
 
 class EventColumns:
@@ -48,31 +52,36 @@ class EventColumns:
         self._clear_counts()
 
     def _clear_counts(self) -> None:
-        self.event_count = self.entry_count = self.bytes = 0
+        self._event_count = self._bytes = 0
+        self.entry_count = 0  # in the pieces that are made
 
     def _clear_piece(self) -> None:
-        self._slots: list[Slot] = []
-        self._events: list[SignedEvent] = []
+        self._slot_keys: list[bytes] = []
+        self._blobs: list[bytes] = []
         self._feed: list[int | None] = []
-        self._entries: list[Entry] = []
+        self._piece_bytes = 0
 
     def add(
-        self, slot: Slot, event: SignedEvent, entries: list[bytes], feed_pos: int | None
+        self, slot_keys: Sequence[bytes], blobs: Sequence[bytes], feed: Sequence[int | None]
     ) -> None:
-        """`event` has its leaves, and these are its entries."""
-        self._slots.append(slot)
-        self._events.append(event)
-        self._feed.append(feed_pos)
-        self.event_count += 1
-        self.bytes += event.size
-        if self._with_entries:
-            self._entries += map(_entries.decode, entries)
-            self.entry_count += len(entries)
+        """`blobs` are what stands there; they are checked with the others of their piece."""
+        self._slot_keys += slot_keys
+        self._blobs += blobs
+        self._feed += feed
+        self._piece_bytes += sum(map(len, blobs))
         if (
-            len(self._events) >= limits.EXPORT_PIECE_EVENTS
-            or len(self._entries) >= limits.EXPORT_PIECE_ENTRIES
+            len(self._blobs) >= limits.EXPORT_PIECE_EVENTS
+            or self._piece_bytes >= limits.EXPORT_PIECE_BYTES
         ):
             self._end_piece()
+
+    @property
+    def event_count(self) -> int:
+        return self._event_count + len(self._blobs)
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes + self._piece_bytes
 
     def taken(self) -> dict[str, pa.Table]:
         """The tables that have rows; from here on it is empty."""
@@ -86,14 +95,16 @@ class EventColumns:
         return found
 
     def _end_piece(self) -> None:
-        if not self._events:
+        """Raises `StoreCorrupt`."""
+        if not self._blobs:
             return
-        ids = [bytes(event.id) for event in self._events]
-        headers = [event.header for event in self._events]
-        self._keep("events", self._of_events(ids, headers))
-        self._keep("edges", _of_edges(ids, headers))
+        piece = checked(self._slot_keys, self._blobs)
+        self._event_count, self._bytes = self.event_count, self.bytes
+        self._keep("events", self._of_events(piece))
+        self._keep("edges", _of_edges(piece))
         if self._with_entries:
-            self._keep("entries", self._of_entries(ids))
+            self._keep("entries", self._of_entries(piece))
+            self.entry_count += sum(map(len, piece.entries))
         self._clear_piece()
 
     def _keep(self, table: str, columns: list[pa.Array]) -> None:
@@ -101,73 +112,75 @@ class EventColumns:
             batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(table))
             self._batches.setdefault(table, []).append(batch)
 
-    def _of_events(self, ids: list[bytes], headers: list[Header]) -> list[pa.Array]:
-        slots, events, feed = self._slots, self._events, self._feed
-        joined = b"".join(ids)
-        nothing = pa.nulls(len(ids), pa.int64())
-
-        def of(name: str) -> list[Any]:
-            return list(map(attrgetter(name), headers))
-
+    def _of_events(self, piece: Piece) -> list[pa.Array]:
+        joined = b"".join(piece.ids)
+        nothing = pa.nulls(len(piece.ids), pa.int64())
+        author_no, journal, seq, branch = zip(*piece.slots, strict=True)
+        author, epoch, prev, hlc, depth, kind, entry_count, body_size, entries_root = zip(
+            *map(_FIELDS, piece.headers), strict=True
+        )
         return [
             _ids(joined),
             _eids(joined),
-            _ids(b"".join(of("author"))),
-            pa.array([slot.author_no for slot in slots], pa.int32()),
-            _longs(of("journal")),
-            _longs(of("seq")),
-            pa.array([slot.number for slot in slots], pa.int32()),
-            _longs(of("epoch")),
-            _ids(b"".join(of("prev"))),
-            _longs(of("hlc")),
-            _longs(of("depth")),
-            pa.array(of("kind"), pa.int32()),
-            pa.array(of("entry_count"), pa.int32()),
-            _longs(of("body_size")),
-            _ids(b"".join(of("entries_root"))),
-            pa.array([event.header_bytes for event in events], pa.binary()),
-            pa.array([event.signature for event in events], pa.binary()),
-            pa.array([UNREAD if at is None else READ for at in feed], pa.string()),
-            pa.array([self._confirms(slot) for slot in slots], pa.int32()),
-            pa.array(feed, pa.int64()),
+            _ids(b"".join(author)),
+            pa.array(author_no, pa.int32()),
+            _longs(journal),
+            _longs(seq),
+            pa.array(branch, pa.int32()),
+            _longs(epoch),
+            _ids(b"".join(prev)),
+            _longs(hlc),
+            _longs(depth),
+            pa.array(kind, pa.int32()),
+            pa.array(entry_count, pa.int32()),
+            _longs(body_size),
+            _ids(b"".join(entries_root)),
+            pa.array(piece.header_bytes, pa.binary()),
+            pa.array(piece.signatures, pa.binary()),
+            pa.array([UNREAD if at is None else READ for at in self._feed], pa.string()),
+            pa.array([self._confirms(slot) for slot in piece.slots], pa.int32()),
+            pa.array(self._feed, pa.int64()),
             nothing,
             nothing,
         ]
 
-    def _confirms(self, slot: Slot) -> int:
-        signed = self._receipts.get((slot.author_no, slot.journal, slot.number), ())
-        return len(signed) - bisect_left(signed, slot.seq)
+    def _confirms(self, slot: tuple[int, int, int, int]) -> int:
+        author_no, journal, seq, branch = slot
+        signed = self._receipts.get((author_no, journal, branch), ())
+        return len(signed) - bisect_left(signed, seq)
 
-    def _of_entries(self, ids: list[bytes]) -> list[pa.Array]:
-        events, entries = self._events, self._entries
-        counts = [len(event.leaves) for event in events]
-        named = b"".join([identity * count for identity, count in zip(ids, counts, strict=True)])
-        stamped = [
-            stamp for e, n in zip(events, counts, strict=True)
-            for stamp in (e.header.hlc >> HLC_SHIFT,) * n
-        ]  # fmt: skip
-        datas = [entry.data for entry in entries]
+    def _of_entries(self, piece: Piece) -> list[pa.Array]:
+        entries = list(map(_entries.decode, chain.from_iterable(piece.entries)))
+        counts = list(map(len, piece.entries))
+        named = b"".join(map(mul, piece.ids, counts))
+        stamped = chain.from_iterable(
+            [
+                (header.hlc >> HLC_SHIFT,) * n
+                for header, n in zip(piece.headers, counts, strict=True)
+            ]
+        )
+        streams, clients, messages, times, kinds, datas = (
+            zip(*map(_ENTRY_FIELDS, entries), strict=True) if entries else ((),) * 6
+        )
         return [
             _ids(named),
             _eids(named),
-            pa.array([at for count in counts for at in range(count)], pa.int32()),
-            pa.array([entry.stream for entry in entries], pa.string()),
-            pa.array([entry.client_id for entry in entries], pa.int64()),
-            _longs([entry.message_id for entry in entries]),
-            _longs(
-                [s if e.time is None else e.time for e, s in zip(entries, stamped, strict=True)]
-            ),
-            pa.array([_media_type(entry.content_type) for entry in entries], pa.string()),
+            pa.array(list(chain.from_iterable(map(range, counts))), pa.int32()),
+            pa.array(streams, pa.string()),
+            pa.array(clients, pa.int64()),
+            _longs(messages),
+            _longs([s if time is None else time for time, s in zip(times, stamped, strict=True)]),
+            pa.array(list(map(_media_type, kinds)), pa.string()),
             pa.array(list(map(len, datas)), pa.int64()),
-            _ids(b"".join([b"".join(event.leaves) for event in events])),
+            _ids(b"".join(chain.from_iterable(piece.leaves))),
             pa.array(datas, pa.binary()) if self._with_data else pa.nulls(len(datas), pa.binary()),
         ]
 
 
-def _of_edges(ids: list[bytes], headers: list[Header]) -> list[pa.Array]:
+def _of_edges(piece: Piece) -> list[pa.Array]:
     """As `dumps.headers.edges_of` says it for one event."""
     children, below, ordinals = list[bytes](), list[bytes](), list[int]()
-    for identity, header in zip(ids, headers, strict=True):
+    for identity, header in zip(piece.ids, piece.headers, strict=True):
         named, first = header.parents, 1
         if header.seq != 1:
             named, first = [header.prev, *named], 0

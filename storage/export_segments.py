@@ -14,6 +14,7 @@ import pyarrow as pa
 from quipu.dumps import limits
 from quipu.dumps.manifest import DumpFile
 from quipu.dumps.segments import write_table
+from quipu.storage import limits as storage_limits
 from quipu.storage.export_columns import EventColumns
 
 Written = Callable[[list[DumpFile]], None]
@@ -47,6 +48,12 @@ class SegmentWriter:
             or columns.entry_count >= limits.SEGMENT_ENTRIES_MAX
             or columns.bytes >= limits.SEGMENT_BYTES_MAX
         )
+
+    @property
+    def room(self) -> int:
+        """How many events to read before it is asked whether it is full."""
+        left = limits.SEGMENT_EVENTS_MAX - self.columns.event_count
+        return min(storage_limits.EXPORT_READ_TOGETHER, left)
 
     def begin(self, stem: str, written: Written) -> None:
         """What has been added becomes files; `written` is called when they are whole."""

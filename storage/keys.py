@@ -1,5 +1,6 @@
 """Keys of the tables: big-endian, so that their order on disk is the order of numbers."""
 
+from collections.abc import Sequence
 from struct import Struct, error
 from typing import Any
 
@@ -43,6 +44,11 @@ def slot_of(key: bytes | memoryview) -> Slot:
 def numbers_of_slot(key: bytes | memoryview) -> tuple[Any, ...]:
     """As `slot_of`, for whoever reads many."""
     return _unpacked(_SLOT, key)
+
+
+def numbers_of_slots(slot_keys: Sequence[bytes]) -> list[tuple[int, int, int, int]]:
+    """The same of thousands at once."""
+    return list(_SLOT.iter_unpack(b"".join(slot_keys)))
 
 
 def slot_keys_above(slot: Slot) -> tuple[bytes, bytes]:

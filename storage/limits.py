@@ -30,8 +30,9 @@ FINDINGS_SAID_MAX = 100  # of one check in one answer; the others are counted
 BESIDE_NICE = 10  # the node's own work comes first
 
 # --- export --------------------------------------------------------------------------------------
-EXPORT_PIECE_EVENTS = 4_096  # handed to Arrow together: 5 MiB of Python objects at a time
-EXPORT_PIECE_ENTRIES = 16_384  # or so many entries; a piece ends with the event that reaches it
+EXPORT_READ_TOGETHER = 64  # events looked up in one go: a large event is 4 MiB
+EXPORT_PIECE_EVENTS = 4_096  # checked and handed to Arrow together: some 10 MiB of Python objects
+EXPORT_PIECE_BYTES = 4 * MIB  # or so many bytes, with those that reach it
 
 # --- files ---------------------------------------------------------------------------------------
 SET_ASIDE_MAX = 1_000  # damaged environments kept beside each other

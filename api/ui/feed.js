@@ -1,12 +1,11 @@
 // Keeps a graph equal to the node's: the first picture from a window, what follows from the stream.
 // The stream is opened first, so nothing falls between the two; a gap is said and read again.
 
-import { get, listen, pause } from "./api.js";
+import { get, listen } from "./api.js";
 import { count } from "./format.js";
 import { live, moved } from "./live.js";
 
 const WINDOW = 400; // events of the first picture
-const RECEIPTS_EVERY_MS = 700;
 const HELD_MAX = 2_000; // news kept while paused; beyond, all is read again
 
 /**
@@ -20,7 +19,6 @@ export function feed(dag, { signal, changed, note = () => {} }) {
     try {
       const found = await get(`v1/dag/window?before=${WINDOW}&after=0`, { signal });
       for (const event of found.items) dag.put(event);
-      await receipts();
       state.isReady = true;
       note("", "live");
     } catch (error) {
@@ -29,13 +27,10 @@ export function feed(dag, { signal, changed, note = () => {} }) {
     changed();
   }
 
-  async function receipts() {
-    dag.setReceipts((await get("v1/cluster/receipts", { signal })).items);
-  }
-
   function take({ event, data }) {
     if (event === "event") dag.put(data);
     else if (event === "status") dag.advance(data.event_id, data.state);
+    else if (event === "receipts") dag.setReceipts(data.receipts);
     else if (event === "member") { moved(data); live.refresh(); }
     changed();
   }
@@ -51,26 +46,13 @@ export function feed(dag, { signal, changed, note = () => {} }) {
     else state.missed += 1;
   }
 
-  listen("v1/stream?events=dag,members", {
+  listen("v1/stream?events=dag,members,receipts", {
     signal, hear,
     state: (word, error) => {
       if (word === "broken") note("The connection broke: it is tried again.", "broken");
       if (word === "refused") note(error.text, "broken");
     },
   });
-  (async () => {
-    let before = -1;
-    while (!signal.aborted) {
-      await pause(RECEIPTS_EVERY_MS, signal);
-      if (document.hidden || signal.aborted || !state.isReady || state.isPaused) continue;
-      try {
-        await receipts();
-        if (dag.version !== before) changed();
-        before = dag.version;
-      } catch { /* the stream says what is wrong */ }
-    }
-  })();
-
   return {
     get waiting() { return state.held.length + state.missed; },
     pause(isPaused) {

@@ -25,7 +25,7 @@ export async function draw(root, { query, signal }) {
 
 class QuipuView {
   constructor(root, signal) {
-    Object.assign(this, { root, signal, dag: new Dag(), cones: { below: true, above: true }, asTable: false, tableDue: 0 });
+    Object.assign(this, { root, signal, dag: new Dag(), cones: { below: true, above: true }, asTable: false, tableDue: 0, filling: 0 });
   }
 
   show() {
@@ -65,7 +65,7 @@ class QuipuView {
 
   changed() {
     this.picture.change();
-    if (this.asTable && performance.now() > this.tableDue) this.fillTable();
+    if (this.asTable) this.fillSoon();
   }
 
   drawn() {
@@ -204,9 +204,18 @@ class QuipuView {
     else this.picture.fit();
   }
 
+  /** At most once a second, and never not at all: the last news may be the last for hours. */
+  fillSoon() {
+    if (this.filling) return;
+    this.filling = setTimeout(() => {
+      this.filling = 0;
+      if (this.asTable && !this.signal.aborted) this.fillTable();
+    }, Math.max(0, this.tableDue - performance.now()));
+  }
+
   fillTable() {
     this.tableDue = performance.now() + TABLE_EVERY_MS;
-    if (this.rows.contains(document.activeElement) && document.activeElement.matches("button, a")) return;
+    if (this.rows.contains(document.activeElement) && document.activeElement.matches("button, a")) { this.fillSoon(); return; }
     const newest = [...this.dag.knots.values()].sort((one, other) => other.t - one.t).slice(0, TABLE_ROWS);
     const name = (number) => this.dag.laneOf.get(number)?.name || `${number}`;
     show(this.rows, table("Events, the newest first", ["Event", "Cord", "Number", "Time", "Entries", "State", "Parents", "Confirmed by"], newest.map((knot) => [

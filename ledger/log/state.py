@@ -30,6 +30,7 @@ from quipu.ledger.log.effects import (
 from quipu.ledger.log.entry import LogEntry
 from quipu.ledger.log.evidence import LogConviction, Watch, check_log_proof
 from quipu.ledger.log.messages import LogEvidence, LogMessage, encode_log_message
+from quipu.ledger.log.quorum import Voters
 from quipu.ledger.log.roles import TRANSITIONS, Cause, Role
 from quipu.ledger.log.safeguards import ALL, LogSafeguards
 from quipu.ledger.log.statements import (
@@ -185,10 +186,18 @@ class LogState:
         return [number for number in self.listeners if number != self.own_no]
 
     @property
+    def deciding(self) -> Voters:
+        """All whose word anything not yet chosen could need, as if one set."""
+        return self.log.voters_above(self.chosen)
+
+    @property
+    def waits(self) -> bool:
+        """It must not give its word: on a disk that is lost it may have given another one."""
+        return self.recovering and self.guards.recovery_waits
+
+    @property
     def votes(self) -> bool:
-        """Whether anything not yet chosen could need this node's word."""
-        waits = self.recovering and self.guards.recovery_waits
-        return not waits and self.own_no in self.log.voters_above(self.chosen)
+        return not self.waits and self.own_no in self.deciding
 
     def enrol(
         self, epoch: EpochNo, keys: dict[NodeNo, NodeId], listeners: tuple[NodeNo, ...]
@@ -226,6 +235,13 @@ class LogState:
             self.own_no,
             (self.accepted, self.accepted_digest),
         )
+
+    def said_in(self, regime: int) -> Place | None:
+        """What may be said again by who votes no more. Who leaves is the first to know that its
+        leaving is chosen, and its word may have been lost on the way."""
+        place = self.accepted
+        stands = self.log.digest_at(place.index) == self.accepted_digest
+        return place if stands and place.regime == regime and not self.waits else None
 
     def note_life(self, node: NodeNo, life: Life) -> None:
         if life > self.lives.get(node, 0):

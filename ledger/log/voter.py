@@ -47,7 +47,7 @@ class Voter:
     # --- PREPARE --------------------------------------------------------------------------------
     def would_promise(self, peer: NodeNo, regime: int, chosen: int) -> bool:
         state = self._state
-        if state.recovering and state.guards.recovery_waits:
+        if state.waits:
             return False
         if regime == state.promised and state.guards.one_promise_a_regime:
             # Again to the same node: its answer was lost. Not once its ACCEPTs have come.
@@ -221,8 +221,9 @@ class Voter:
         regime = Regime(message.regime)
         self.matched = max(index, self.matched or index)
         statement = None
-        if state.votes and index > 0:
-            signed = state.accept_own(Place(regime, index))
+        place = Place(regime, index) if state.votes else state.said_in(regime)
+        if place is not None and place.index > 0:
+            signed = state.accept_own(place)
             if signed.regime == regime:
                 statement = encode(signed)
                 state.count(signed, turn)

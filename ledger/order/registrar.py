@@ -68,6 +68,7 @@ class Circumstances(NamedTuple):
     live: frozenset[NodeNo]  # members that answer, this node among them
     voters: Voters
     is_seating: bool  # a New Serializer Set is under way
+    deciding: Voters  # whose word the log still needs: who leaves, until that is chosen
 
 
 class Registrar:
@@ -147,7 +148,7 @@ class Registrar:
         members = [NodeNo(member.node_no) for member in state.standing.members]
         if newest.number > state.standing.number:  # peers told of it before the log did
             members = list(newest.members)
-        listeners = {*members, *(number for number in now.voters.all if number in keys)}
+        listeners = {*members, *(number for number in now.deciding.all if number in keys)}
         epoch = EpochNo(max(newest.number, state.standing.number))
         wanted = EnrolMembers(epoch, tuple(sorted(keys.items())), tuple(sorted(listeners)))
         if wanted == self._enrolled:

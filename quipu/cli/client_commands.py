@@ -23,6 +23,7 @@ Values = Annotated[
     typer.Argument(metavar="VALUE", help="For each ?: JSON, or a text as it is."),
 ]
 ALL = ("read", "write", "schema")
+SHOWN = ("client", "state", "next_message_id", "have", "public_key")
 
 
 @remote
@@ -69,6 +70,17 @@ def _session(client: "Client", state: Path) -> "Session":
         return client.session(state)
     except SessionInUse as error:
         fail(f"{error}\n  One process at a time may use it; end the other one.", Exit.CONFLICT)
+
+
+@remote
+def every(
+    of: Remote,
+    after: Annotated[int, typer.Option("--after", help="Only numbers above this one.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", help="At most so many.")] = 100,
+) -> None:
+    """List the clients: what each may do and how far it is."""
+    with of.client() as client:
+        of.show_all(client.clients(after=after, limit=limit)["items"], SHOWN)
 
 
 @remote

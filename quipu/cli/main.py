@@ -228,6 +228,7 @@ client = typer.Typer(
 client.command(
     "new", epilog="Example: `quipu client new --state app.state --allow 'stock*=read,write'`"
 )(client_commands.new)
+client.command("list", epilog="Example: `quipu client list`")(client_commands.every)
 client.command("show", epilog="Example: `quipu client show 1`")(client_commands.show)
 client.command("remove", epilog="Example: `quipu client remove 1`")(client_commands.remove)
 client.command(

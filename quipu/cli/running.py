@@ -89,6 +89,7 @@ def _say_ready(ledger: Ledger, settings: Settings, urls: dict[str, str], as_json
         f"""
   quipu {ledger.name} of cluster {ledger.cluster_name} is running ({ledger.feed_number} events Read)
 
+    Page  {urls["api"]}/ui/
     API   {urls["api"]}
     OPS   {urls["ops"]}/readyz  /metrics
     P2P   {_uri(ledger)}

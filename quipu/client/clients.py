@@ -44,6 +44,10 @@ class AsyncClients(ABC):
             body["acl_id"] = acl_id
         return await self._order("/v1/clients", body)
 
+    async def clients(self, *, after: int = 0, limit: int = 100) -> Any:
+        """The clients by number, as the node that answers has applied them."""
+        return await self._json("/v1/clients", {"after": after, "limit": limit})
+
     async def client(self, number: int) -> Any:
         """Raises `NotFound`."""
         return await self._json(f"/v1/clients/{number}")
@@ -117,6 +121,10 @@ class Clients(ABC):
     ) -> Any:
         """Registers an Ed25519 key, in hex; takes a token of scope admin."""
         return self._run(self._client.new_client(public_key, rights=rights, acl_id=acl_id))
+
+    def clients(self, *, after: int = 0, limit: int = 100) -> Any:
+        """The clients by number, as the node that answers has applied them."""
+        return self._run(self._client.clients(after=after, limit=limit))
 
     def client(self, number: int) -> Any:
         """Raises `NotFound`."""

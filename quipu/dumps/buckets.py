@@ -19,17 +19,22 @@ def bucket_of(identity: bytes) -> int:
 def bucket_digests(ids_sorted: Iterable[bytes]) -> bytes:
     """32 bytes a bucket; `ids_sorted` without repetition."""
     digests = [_EMPTY] * BUCKETS
-    current, running = -1, sha256()
+    bucket, end, within = -1, b"", list[bytes]()
     for identity in ids_sorted:
-        bucket = bucket_of(identity)
-        if bucket != current:
-            if current >= 0:
-                digests[current] = running.digest()
-            current, running = bucket, sha256()
-        running.update(identity)
-    if current >= 0:
-        digests[current] = running.digest()
+        if identity >= end:
+            if within:
+                digests[bucket] = sha256(b"".join(within)).digest()
+            bucket, within = bucket_of(identity), []
+            end = _end_of(bucket)
+        within.append(identity)
+    if within:
+        digests[bucket] = sha256(b"".join(within)).digest()
     return b"".join(digests)
+
+
+def _end_of(bucket: int) -> bytes:
+    """Above every id in it."""
+    return (((bucket + 1) << (24 - BUCKET_BITS)) - 1).to_bytes(3, "big") + b"\xff" * DIGEST_BYTES
 
 
 def differing(digests: Iterable[bytes]) -> list[int]:

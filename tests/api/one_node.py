@@ -421,6 +421,10 @@ class OneNode:
             for record in self.store.saved().branches
         ]
 
+    @property
+    def receipts_moved(self) -> int:
+        return hash(tuple(self.receipts(len(self.store.saved().branches))))
+
     def receipts(self, limit: int) -> list[ReceiptRow]:
         records = sorted(self.store.saved().branches, key=lambda record: -record.key.journal)
         return [

@@ -56,6 +56,21 @@ def signed(api: Talk, message_id: int, *messages: Message) -> dict[str, str]:
     }
 
 
+async def test_they_are_listed_by_number(tmp_path: Path) -> None:
+    async with serving(tmp_path) as api:
+        empty = {"items": [], "next": "0", "more": False}
+        assert (await api.get("/v1/clients")).json == empty
+        for name in ("client", "another", "third"):
+            await api.post("/v1/clients", {"public_key": key_of(name).node_id.hex()})
+        first = (await api.get("/v1/clients?limit=2")).json
+        assert [one["client"] for one in first["items"]] == [1, 2]
+        assert first["items"][0] == (await api.get("/v1/clients/1")).json
+        assert (first["next"], first["more"]) == ("2", True)
+        rest = (await api.get(f"/v1/clients?after={first['next']}")).json
+        assert [one["public_key"] for one in rest["items"]] == [key_of("third").node_id.hex()]
+        assert not rest["more"]
+
+
 def insert(item: str) -> Message:
     return statement("INSERT INTO stock VALUES (?)", item)
 

@@ -110,6 +110,20 @@ async def test_stream_of_one_stream_with_status() -> None:
             assert (status.data["state"], status.data["event_id"]) == ("read", identity[:64])
 
 
+async def test_receipts_come_whole_and_then_as_they_move() -> None:
+    async with talking() as api:
+        await api.stored("before")
+        shown = (await api.get("/v1/cluster/receipts")).json["items"]
+        async with listening(api, "events=receipts") as sse:
+            assert (await sse.of("receipts")).data["receipts"] == shown
+            await api.stored("after")
+            (row,) = (await sse.of("receipts")).data["receipts"]
+            while row["read_seq"] != "2":  # it is told as it is held, and again as it is signed
+                (row,) = (await sse.of("receipts")).data["receipts"]
+            assert [(one["number"], one["seq"]) for one in row["signed"]] == [(1, "2")]
+            assert (row["journal"], row["held_seq"]) == (shown[0]["journal"], "2")
+
+
 async def test_open_streams_are_a_figure() -> None:
     async with talking() as api:
 

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from urllib.parse import urlsplit
 
+import pytest
+
 from quipu import Client, Gap
 from quipu.pytest_plugin import NewNode
 from quipu.testing import LocalNode
@@ -93,6 +95,7 @@ def told(slow: socket.socket) -> Iterator[dict[str, str]]:
                 yield json.loads(line.removeprefix(b"data: "))
 
 
+@pytest.mark.alone
 def test_reader_that_sleeps_slows_nobody_and_gets_exactly_what_it_missed(
     quipu_new_node: NewNode,
 ) -> None:

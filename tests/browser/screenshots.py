@@ -17,6 +17,7 @@ from quipu.devnet import Devnet
 from tests import tree
 from tests.browser.browsing import Tab, context, launched
 from tests.browser.writing import ask, stored, writing
+from tests.process.command import quipu
 
 FOLDER = tree.ROOT / "docs" / "screenshots"
 SETTLED_MS = 1_800
@@ -31,8 +32,13 @@ VIEWS = {
     "consistency": "consistency",
 }
 
-# What comes last where members are asked.
-THERE = {"cluster": "● sees", "order": "● none", "consistency": "hold the same in"}
+# What is there once a view has been told all that it asks for: no picture is of a page that waits.
+LOADED = {
+    "cluster": ["● sees", "Who has signed how far"],
+    "order": ["● none", "● running", "● active"],
+    "consistency": ["hold the same in"],
+}
+WAITS = "() => !/Asking the|Reading/.test(document.querySelector('#view').innerText)"
 
 
 def take(page: Page, name: str) -> None:
@@ -46,8 +52,9 @@ def views(browser: Browser, base: str, looks: dict[str, dict[str, Any]]) -> None
         tab = Tab(context(browser, **how).new_page(), base)
         for name, place in VIEWS.items():
             page = tab.open(place)
-            if name in THERE:
-                tab.says(THERE[name])
+            for text in LOADED.get(name, []):
+                tab.says(text)
+            tab.until(WAITS)
             page.wait_for_timeout(SETTLED_MS)
             take(page, f"{name}-{look}")
         page = tab.open(f"entry/{entry}")
@@ -130,6 +137,20 @@ def refused(page: Page) -> None:
     page.route("**/v1/**", lambda route: route.fulfill(status=401, body=said))
 
 
+def client_of_the_order(net: Devnet) -> None:
+    """One that has done something, on all executors."""
+    data_dir = str(net.data_of(net.nodes[0]))
+    with tempfile.TemporaryDirectory() as folder:
+        state = str(Path(folder) / "client.json")
+        for words in (
+            ("client", "new", "--state", state, "--allow", "stock*=read,write,schema"),
+            ("client", "execute", "CREATE TABLE stock (item TEXT)", "--state", state),
+            ("client", "execute", "INSERT INTO stock VALUES (?)", "wool", "--state", state),
+        ):
+            done = quipu(*words, "--url", net.nodes[0].api)
+            assert done.returncode == 0, (words, data_dir, done.stderr)
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, launched() as browser:
@@ -144,6 +165,7 @@ def main() -> None:
         net = Devnet.make(Path(folder) / "net", 3, is_tied=True)
         bases = [node.api for node in net.nodes]
         ask(f"{bases[0]}/v1/sequences/invoices:publish", {"data": "invoice 1"})
+        client_of_the_order(net)
         for number in range(20):
             stored(bases[number % 3], {"order": number, "item": "wool"}, stream="orders")
         try:

@@ -4,10 +4,13 @@ import json
 import time
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.browsing import Tab, context
 from tests.browser.writing import writing
+
+pytestmark = pytest.mark.alone
 
 MIB = 1 << 20
 FRAME_MS_MAX = 12.0  # script and layout of a frame, p95, while 500 entries a second arrive

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from quipu.devnet import Devnet
+from quipu.ledger.signing import KeyPair
 from tests.browser.browsing import Tab
 from tests.browser.writing import ask, stored, writing
 
@@ -99,6 +100,37 @@ def test_the_order_shows_its_entries_and_sequences(tab: Tab, bases: list[str]) -
     expect(tab.page.get_by_role("table", name="Nodes in the order")).to_contain_text("master")
     rows = tab.page.get_by_role("table", name=re.compile("Entries of the log")).locator("tbody tr")
     assert rows.count() > 3
+
+
+def test_executors_and_clients_stand_beside_the_order(tab: Tab, bases: list[str]) -> None:
+    page = tab.open("order")
+    tab.says("None yet. A client signs numbered requests")
+    key = KeyPair.from_seed(b"looked at".ljust(32, b"."))
+    rights = [{"tables": "<b>stock*", "rights": ["read", "write"]}]
+    ask(f"{bases[1]}/v1/clients", {"public_key": key.node_id.hex(), "rights": rights})
+    rows = page.get_by_role("table", name="Clients of the order").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("● active")
+    expect(rows).to_contain_text("<b>stock*: read, write")
+    executors = page.get_by_role("table", name="Executors").locator("tbody tr")
+    expect(executors.get_by_text("● running")).to_have_count(3)
+    expect(page.get_by_role("table", name="Executors")).not_to_contain_text("differs")
+
+
+def test_an_executor_that_differs_is_marked(tab: Tab) -> None:
+    page = tab.open("order")
+    script = """async (base) => {
+        const { executorRows } = await import(base + "view-order.js");
+        const at = (digest) => ({ executor: "running", applied: 9, executed: 9, digest });
+        const rows = [[{ name: "n1" }, at("aa")], [{ name: "n2" }, at("bb")],
+            [{ name: "n3" }, null], [{ name: "n4" }, { ...at("cc"), executed: 7 }]];
+        const text = (cell) => cell.textContent ?? String(cell);
+        return executorRows(rows).map((row) => row.map(text).join(" | "));
+    }"""
+    told = page.evaluate(script, f"{tab.base}/ui/")
+    assert ["differs" in row for row in told] == [True, True, False, False]
+    assert "does not answer" in told[2]
+    assert " | 2 | " in told[3]
 
 
 def test_the_matrices_show_who_hears_and_who_lags(tab: Tab) -> None:

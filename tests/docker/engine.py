@@ -1,8 +1,9 @@
-"""An engine of the tests' own: dockerd with its data, socket and pid file in folders of ours.
+"""An engine of the tests' own: containerd and dockerd with data, sockets and pid file in folders of
+ours.
 
 Images are built by one that shares this machine's network, for pip and debootstrap; containers run
 under one in a network namespace of its own, where every address is the tests' alone. Both
-use one folder of images after the other. It is ended by its process id alone.
+use one folder of images after the other. They are ended by their process ids alone.
 """
 
 import hashlib
@@ -19,14 +20,30 @@ from pathlib import Path
 
 from tests.tree import ROOT
 
-START_S = 60.0
-STARTS = 3
+START_S = 180.0  # of a machine whose disk is busy with other tests
 STOP_S = 60.0
 COMMAND_S = 1_500.0  # debootstrap and pip on a busy machine
-NEEDS = ("dockerd", "docker", "docker-compose", "debootstrap", "ip", "nsenter", "setpriv")
+NEEDS = (
+    "containerd",
+    "dockerd",
+    "docker",
+    "docker-compose",
+    "debootstrap",
+    "ip",
+    "nsenter",
+    "setpriv",
+)
 QUICK = "/dev/shm"  # in memory: debootstrap syncs each of 7,000 files
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "TERM", "--")  # also where this run is killed
 LOOPBACK_UP = 'ip link set lo up && exec "$@"'
+CONTAINERD = """\
+version = 2
+root = "{images}/containerd/daemon"
+state = "{folder}/exec/containerd/daemon"
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+address = "{folder}/containerd"
+"""
 
 
 def lacking() -> str:
@@ -84,43 +101,64 @@ class Engine:
 
 @contextmanager
 def engine(images: Path, *, is_apart: bool) -> Iterator[Engine]:
-    """dockerd gives its containerd a few seconds and ends itself after them: a machine that is busy
-    with other tests may need another try."""
-    for left in reversed(range(STARTS)):
-        folder = Path(tempfile.mkdtemp(prefix="quipu-engine-"))
-        made = _launched(images, folder, is_apart)
+    """A containerd that dockerd starts has seconds to open its files; ours has more."""
+    folder = Path(tempfile.mkdtemp(prefix="quipu-engine-"))
+    below = _containerd(images, folder, is_apart)
+    try:
+        made = _dockerd(images, folder, below.pid if is_apart else None)
         try:
-            try:
-                _wait_until_it_answers(made, folder / "log")
-            except EngineEnded:
-                if not left:
-                    raise
-                continue
+            _wait_until_it_answers(made, folder / "dockerd.log")
             yield made
-            return
         finally:
             _end(made)
-            left_over = folder / "exec" / "netns" / "default"  # dockerd leaves it mounted
-            subprocess.run(["umount", left_over], check=False, capture_output=True)
-            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        _end_process(below)
+        left_over = folder / "exec" / "netns" / "default"  # dockerd leaves it mounted
+        subprocess.run(["umount", left_over], check=False, capture_output=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _launched(images: Path, folder: Path, is_apart: bool) -> Engine:
+def _containerd(images: Path, folder: Path, is_apart: bool) -> subprocess.Popen[bytes]:
+    settings = folder / "containerd.toml"
+    settings.write_text(CONTAINERD.format(images=images, folder=folder))
+    command = ["containerd", f"--config={settings}"]
+    if is_apart:
+        command = ["unshare", "--net", "--", "sh", "-c", LOOPBACK_UP, "sh", *command]
+    process = _started(command, folder / "containerd.log")
+    deadline = time.monotonic() + START_S
+    while not (folder / "containerd").exists():
+        said = (folder / "containerd.log").read_text(errors="replace")[-2_000:]
+        if process.poll() is not None:
+            raise EngineEnded(f"containerd has ended: {said}")
+        if time.monotonic() > deadline:
+            _end_process(process)
+            raise EngineEnded(f"containerd does not listen: {said}")
+        time.sleep(0.1)
+    return process
+
+
+def _dockerd(images: Path, folder: Path, beside: int | None) -> Engine:
+    """In the network of that process, or in this machine's."""
     command = [
         "dockerd",
+        f"--containerd={folder / 'containerd'}",
         f"--data-root={images}",
         f"--exec-root={folder / 'exec'}",
         f"--pidfile={folder / 'pid'}",
         f"--host=unix://{folder / 'socket'}",
     ]
-    if is_apart:
-        command = ["unshare", "--net", "--", "sh", "-c", LOOPBACK_UP, "sh", *command]
+    if beside is not None:
+        command = ["nsenter", "--net", "--target", str(beside), "--", *command]
     else:  # nothing of this machine's network is changed
         command += ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
-    command = [*ENDS_WITH_US, *command]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    return Engine(process, folder / "socket", is_apart)
+    return Engine(_started(command, folder / "dockerd.log"), folder / "socket", beside is not None)
+
+
+def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            [*ENDS_WITH_US, *command], stdout=out, stderr=out, start_new_session=True
+        )
 
 
 def _wait_until_it_answers(made: Engine, log: Path) -> None:
@@ -138,28 +176,14 @@ def _end(made: Engine) -> None:
         running = made.run("docker", "ps", "--quiet", check=False).stdout.split()
         if running:
             made.run("docker", "kill", *running, check=False)
-        made.process.send_signal(signal.SIGTERM)
+    _end_process(made.process)
+
+
+def _end_process(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
         try:
-            made.process.wait(STOP_S)
+            process.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            made.process.kill()
-            made.process.wait()
-    _wait_for_containerd(made.socket.parent / "exec" / "containerd" / "containerd.pid")
-
-
-def _wait_for_containerd(pid_file: Path) -> None:
-    """It outlives its dockerd a little, and until then nobody else can open its files."""
-    try:
-        pid = int(pid_file.read_text())
-    except (OSError, ValueError):
-        return  # it has put its things away
-    deadline = time.monotonic() + STOP_S
-    while _is_containerd(pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-
-
-def _is_containerd(pid: int) -> bool:
-    try:
-        return "containerd" in Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return False  # it has ended
+            process.kill()
+            process.wait()

@@ -4,6 +4,8 @@ import time
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
 from quipu.devnet import Devnet, faces
 from quipu.devnet.founding import PORTS_PER_NODE, found
 from quipu.devnet.plan import write_plan
@@ -15,6 +17,7 @@ MEMBERS = 10
 KNOWS_S_MAX = 3.0  # from its first answer; a start before that is mostly the interpreter's
 
 
+@pytest.mark.alone
 def test_the_tenth_member_finds_all_from_one_seed(tmp_path: Path) -> None:
     with HeldPorts(MEMBERS * PORTS_PER_NODE) as ports:
         plan = found(tmp_path / "net", MEMBERS, 0, ports.numbers)

@@ -142,6 +142,7 @@ def test_a_member_that_restarts_often_is_read_everywhere(tmp_path: Path) -> None
         assert epoch_of(net, 1) > 1
 
 
+@pytest.mark.alone
 def test_a_checkpoint_under_load_loses_nothing_and_is_short(tmp_path: Path) -> None:
     with cluster(tmp_path / "net") as net:
         load, pauses = Load(net, "read"), []
@@ -225,6 +226,7 @@ def test_a_dead_member_is_replaced_and_what_it_did_not_confirm_is_void(tmp_path:
             assert "author-left" in str(client.explain(alone.partition(":")[0]))
 
 
+@pytest.mark.alone
 def test_all_three_are_replaced_one_after_the_other_under_load(tmp_path: Path) -> None:
     with cluster(tmp_path / "net", members=3, observers=3) as net:
         ordered_at(net, 1, "first")

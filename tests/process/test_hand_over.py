@@ -70,6 +70,7 @@ def proposed(net: Devnet, number: int, *wanted: str) -> dict[str, Any]:
     return change
 
 
+@pytest.mark.alone
 def test_serializers_hand_over_under_load_without_loss_or_a_long_pause(tmp_path: Path) -> None:
     with cluster(tmp_path / "net", members=MEMBERS) as net:
         everybody = tuple(range(1, MEMBERS + 1))

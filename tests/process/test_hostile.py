@@ -366,6 +366,7 @@ def _read_by(apps: Apps, numbers: set[int], since: int) -> bool:
     return numbers <= {one.node for one in later if one.state == "read"}
 
 
+@pytest.mark.alone
 def test_honest_nodes_are_not_slowed(world: Shaken) -> None:
     """Rounds without and with a thousand half-open connections, garbage and replays, in turn."""
     calm, attacked = [], []

@@ -63,6 +63,7 @@ def events_in(entries: list[dict[str, Any]]) -> list[str]:
     return [i["event_id"] for entry in entries for i in entry["items"] if i["kind"] == "event"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kills", [2])
 def test_order_goes_on_when_masters_are_killed(tmp_path: Path, kills: int) -> None:
     with cluster(tmp_path / "net") as net:

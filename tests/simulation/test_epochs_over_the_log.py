@@ -68,6 +68,10 @@ def test_what_comes_after_due_is_outside() -> None:
     handmade.seals_of_what_comes_after_due()
 
 
+def test_who_leaves_is_asked_until_its_leaving_is_chosen() -> None:
+    handmade.the_last_word_of_a_leaver_is_late()
+
+
 # --- safeguards ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ablation.names())
 def test_the_absence_of_a_safeguard_is_noticed(name: str) -> None:

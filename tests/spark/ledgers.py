@@ -15,11 +15,11 @@ from quipu.dumps.manifest import Manifest, signed, to_bytes
 from quipu.dumps.segments import write_buckets, write_rows
 from quipu.dumps.tables import TABLES, WITHOUT_SOURCE
 from quipu.ledger.event import SignedEvent
-from quipu.ledger.merkle import leaf_hashes
 from quipu.ledger.words import Slot
-from quipu.storage.event_blob import entries_of
+from quipu.storage.event_blob import encode_blob, entries_of
 from quipu.storage.export_columns import EventColumns
 from quipu.storage.export_rows import config_rows, inv_rows, member_rows
+from quipu.storage.keys import slot_key
 from tests.small_ledger import SmallLedger, key_of
 
 Row = dict[str, Any]
@@ -133,7 +133,7 @@ def add_rows(tables: Tables, slot: Slot, event: SignedEvent, feed_pos: int | Non
     """As the exporter makes them."""
     entries = entries_of(event)
     columns = EventColumns({}, "described")
-    columns.add(slot, event._replace(leaves=leaf_hashes(entries)), entries, feed_pos)
+    columns.add([slot_key(slot)], [encode_blob(event, entries)], [feed_pos])
     for table, rows in columns.taken().items():
         tables[table] += rows.to_pylist()
 

@@ -92,7 +92,7 @@ def test_a_torn_copy_is_named_and_the_rest_is_checked(analyse: Analyse, tmp_path
     (found,) = read_findings(tmp_path / "out")
     assert (found.check, found.subject) == ("files", str(paths[2] / "manifest.json"))
     assert report.exit_code == 10
-    assert "1 files could not be read" in report.verdict
+    assert "1 file could not be read" in report.verdict
 
 
 def test_a_search_for_loops_that_was_cut_is_said(spark: SparkSession, tmp_path: Path) -> None:

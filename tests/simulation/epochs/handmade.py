@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from quipu.ledger.inv import build_inv
+from quipu.ledger.log.serializers import Stage
 from quipu.ledger.messages import Answer, EventMessage, decode_message
 from quipu.ledger.order.changes import Open, read_change
 from quipu.ledger.order.cut import CutTerms, compute_cut
@@ -28,6 +29,7 @@ OPEN_MS = 12_000
 STALE_MS = 62_000
 LYING_MS = 8_000
 FETCH_MS = 7_000
+LOST_MS = 1_000
 
 
 def started(
@@ -216,3 +218,31 @@ WORLDS: dict[str, Callable[[RosterSafeguards], EpochWorld]] = {
     "seals_without_a_parent": seals_without_a_parent,
     "seals_of_what_comes_after_due": seals_of_what_comes_after_due,
 }
+
+
+# --- a voter that leaves ------------------------------------------------------------------------
+def the_last_word_of_a_leaver_is_late(guards: RosterSafeguards = ALL) -> EpochWorld:
+    """Confirm needs the word of n2, which leaves with it; it is lost for longer than the registrar
+    takes to look again."""
+    world = started(guards, [EpochNode] * 2, "leaving")
+    n1, n2 = world.members()
+    make_master(world, n1)
+    wish(world, [n1])
+
+    def confirms() -> bool:
+        assert n1.machine is not None
+        state = n1.machine.state
+        change = state.log.newest_change
+        return change is not None and change.stage is Stage.CONFIRM and change.index > state.chosen
+
+    world.drops = lambda sender, receiver, data: (
+        sender is n2 and data.startswith(LOG_HEAD) and confirms()
+    )
+    until(world, confirms, OPEN_MS)
+    world.run_ms(LOST_MS)
+    assert confirms()
+    world.drops = lambda sender, receiver, data: False
+    until(world, lambda: not confirms(), ELECTION_MS)
+    made = world.workload.submit(n1, 1)
+    until(world, lambda: made.stored in n1.shadow.read, OPEN_MS)
+    return world

@@ -272,6 +272,7 @@ class EpochNode(SimNode):
             state.log.voters,
             change is not None
             and (change.stage in (Stage.NOMINATE, Stage.IMPLEMENT) or change.index > state.chosen),
+            state.deciding,
         )
 
     def _obey(self) -> None:

@@ -134,6 +134,14 @@ def test_what_goes_on_being_new_makes_one_checkpoint_in_ten_minutes() -> None:
     assert 5 <= n1.epoch <= 6
 
 
+def test_who_asks_while_a_new_branch_is_committed_is_answered() -> None:
+    n1 = Alone()
+    ordering = n1.machine.ordering
+    effects = n1.machine.core.step([EntriesSubmitted(Ticket(0), (entry_bytes("new"),))], n1.now)
+    ordering.step([], effects.durable, n1.now)
+    assert ordering.events_behind() == 1
+
+
 def test_a_base_of_the_log_carries_the_roster() -> None:
     n1 = Alone()
     for number in range(20):

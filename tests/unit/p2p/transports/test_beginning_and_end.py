@@ -1,6 +1,7 @@
 """Where a transport can listen, and what it leaves behind."""
 
 import errno
+import math
 import threading
 import time
 
@@ -22,6 +23,9 @@ from tests.unit.p2p.transports.stage import (
     on_stage,
     threads_of_libzmq,
 )
+
+STOPPED_S = limits.LINGER_MS / 1000 + 0.5
+TRIES = 3  # one of them without another process in the way
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,7 @@ def test_a_privileged_port_says_what_to_do() -> None:
     assert "1024" in refusal.next_step
 
 
+@pytest.mark.alone
 def test_stop_leaves_nothing_and_takes_no_longer_than_the_linger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -65,10 +70,13 @@ def test_stop_leaves_nothing_and_takes_no_longer_than_the_linger(
             n1.send(n2, bytes(limits.CONTENT_BYTES_MAX))  # far more than buffers take
         start = time.monotonic()
         await n1.stop()
-        took_s = time.monotonic() - start
-        assert 0.5 < took_s < limits.LINGER_MS / 1000 + 1  # and a busy machine
+        took_s.append(time.monotonic() - start)
+        assert took_s[-1] > 0.5
 
+    took_s: list[float] = []
     before = descriptors_now()
-    on_stage(case)
-    assert_left_nothing(before)
+    while len(took_s) < TRIES and min(took_s, default=math.inf) > STOPPED_S:
+        on_stage(case)
+        assert_left_nothing(before)
+    assert min(took_s) <= STOPPED_S
     assert threading.active_count() == 1
