@@ -76,6 +76,7 @@ class Code(StrEnum):
     UNREAD_BACKLOG = "unread-backlog"
     CATCHING_UP = "catching-up"
     NOT_A_MEMBER = "not-a-member"
+    OVERRULED = "overruled"
     NOT_INGEST_NODE = "not-ingest-node"
     DRAINING = "draining"
     OUTCOME_UNKNOWN = "outcome-unknown"
@@ -90,6 +91,8 @@ class Code(StrEnum):
     POLICY_UNFIT = "policy-unfit"
     NOMINEE_UNREACHABLE = "nominee-unreachable"
     NOMINEE_BEHIND = "nominee-behind"
+    QUORUM_ANSWERS = "quorum-answers"
+    CANNOT_FORCE = "cannot-force"
     NO_EXECUTOR = "no-executor"
     EXECUTOR_BEHIND = "executor-behind"
     PEER_SILENT = "peer-silent"
@@ -484,6 +487,15 @@ KINDS: dict[Code, Kind] = {
         "The node replicates and serves reads; the roster does not name it as a member.",
         "Submit to a member: /v1/node says which they are.",
     ),
+    Code.OVERRULED: Kind(
+        503,
+        False,
+        "The cluster went on without this node",
+        "An operator has recovered it by force at another member, while this one was away. What "
+        "this node signed or ordered now would be another ledger of the same name, so it does not.",
+        "Write to the member that went on. `quipu members recover --force` here lets this node "
+        "follow it; then `quipu members add` there takes it in again.",
+    ),
     Code.NOT_INGEST_NODE: Kind(
         503,
         False,
@@ -595,6 +607,23 @@ KINDS: dict[Code, Kind] = {
         "It did not say within 10 seconds that it holds all but the last 1,000 events; what it "
         "lacks would keep the cluster waiting. Nothing was done.",
         "Wait until it has caught up (`quipu status` there), and ask again.",
+    ),
+    Code.QUORUM_ANSWERS: Kind(
+        409,
+        False,
+        "So many members answer that no force is needed",
+        "Force is for a cluster whose members are lost for ever, beyond what it bears. Here enough "
+        "of them answer to change the roster with all promises kept. Nothing was done.",
+        "Use `quipu members remove` or `quipu members replace`.",
+    ),
+    Code.CANNOT_FORCE: Kind(
+        409,
+        False,
+        "This node cannot go on alone",
+        "It is no member, its disk was lost and it may not sign, or it lacks events of the newest "
+        "cut, which the other members held. Nothing was done.",
+        "Look at the other members that are left: `quipu members recover --force` on the one that "
+        "has most.",
     ),
     Code.STORAGE_FULL: Kind(
         507,

@@ -34,6 +34,7 @@ STORE_CODES = (
     Code.UNREAD_BACKLOG,
     Code.CATCHING_UP,
     Code.NOT_A_MEMBER,
+    Code.OVERRULED,
     Code.NOT_INGEST_NODE,
     Code.DRAINING,
     Code.OUTCOME_UNKNOWN,

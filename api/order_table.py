@@ -14,7 +14,13 @@ from quipu.api.order_models import (
     SequenceBody,
     SequenceList,
 )
-from quipu.api.roster_models import RosterBody, RosterChange, RosterProposed
+from quipu.api.roster_models import (
+    RosterBody,
+    RosterChange,
+    RosterProposed,
+    RosterRecovered,
+    RosterRecovery,
+)
 from quipu.api.tokens import ADMIN as ADMIN_SCOPE
 from quipu.api.tokens import CLUSTER_READ, ENTRIES_READ, ENTRIES_WRITE
 
@@ -81,13 +87,16 @@ WRITE_CODES = (
     Code.STORAGE_FULL,
     *ORDER_CODES,
 )
-CHANGE_CODES = (
+BODY_CODES = (
     Code.MALFORMED_BODY,
     Code.INVALID_FIELD,
     Code.UNKNOWN_FIELD,
     Code.BODY_TIMEOUT,
     Code.TOO_LARGE,
     Code.UNSUPPORTED_MEDIA_TYPE,
+)
+CHANGE_CODES = (
+    *BODY_CODES,
     Code.ROSTER_IN_FLIGHT,
     Code.ALREADY_A_MEMBER,
     Code.MEMBER_UNKNOWN,
@@ -175,6 +184,19 @@ ORDER_ADMIN = (
         (Answer(202, "Its members are ready, and the epoch that there is ends.", RosterProposed),),
         (*CHANGE_CODES, *ORDER_CODES),
         body=RequestBody(RosterChange, {JSON: {"change": "checkpoint"}}, (JSON,)),
+        is_local=True,
+        tag="admin",
+    ),
+    Endpoint(
+        "POST",
+        "/v1/cluster/roster:recover",
+        "recover_roster",
+        "By force: all other members are lost for ever, and this node goes on alone",
+        ADMIN_SCOPE,
+        roster_changes.recover_roster,
+        (Answer(200, "The epoch that is open now, marked as forced for ever.", RosterRecovered),),
+        (*BODY_CODES, Code.QUORUM_ANSWERS, Code.CANNOT_FORCE, *ORDER_CODES),
+        body=RequestBody(RosterRecovery, {JSON: {"force": True}}, (JSON,)),
         is_local=True,
         tag="admin",
     ),

@@ -23,6 +23,7 @@ from quipu.ledger.effects import (
     EntriesStored,
     EventsRead,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     SendMessage,
     StoreEpoch,
@@ -44,6 +45,7 @@ from quipu.ledger.inputs import (
     EntriesSubmitted,
     EpochClosed,
     EpochOpened,
+    ForceFollowed,
     HistoryPruned,
     Input,
     MessageReceived,
@@ -142,11 +144,11 @@ class Core:
         self._asked = Asked(self.known, self.intake)
         self.pruning = Pruning(self.known, self.intake, saved.pruned_to)
         self.coming = Coming(self.known, self.confirmer, self.fetch, self.sync, self.recovery)
+        self.coming.recall(saved.overruling)
         self._serve = Serve(self.known, self.intake.proving, self._pressure, self.pruning)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
-        self._close_wanted = b""
-        self._is_new = True
+        self._close_wanted, self._is_new = b"", True
         self._saved_state = (saved.newest_journal_own, saved.recovering, saved.pruned_to)
         self._deadline_ms: int | None = now.monotonic_ms
 
@@ -170,6 +172,11 @@ class Core:
     @property
     def me(self) -> NodeNo:
         return self.known.me
+
+    @property
+    def is_overruled(self) -> bool:
+        """The cluster went on by force, without this node: it stands still."""
+        return self.recovery.is_overruled
 
     def next_deadline(self) -> int | None:
         """The monotonic millisecond at which `step` wants to be called even without inputs."""
@@ -257,6 +264,9 @@ class Core:
                 self._open(document, seals, turn)
             case HistoryPruned():
                 self.pruning.prune(given, turn)
+            case ForceFollowed():
+                if self.coming.overruling is not None:
+                    self._open(*self.coming.overruling, turn)
             case _:
                 self.coming.take(given, turn)
 
@@ -276,16 +286,14 @@ class Core:
                 self._hear_sync(peer, message, turn)
             case Answer():
                 self._take_answer(peer, message, turn)
-            case Pruned(request_id, begins):
-                is_member = peer in self.epochs.newest.numbers
-                if self.fetch.is_asked(peer, request_id) and is_member:
-                    self.pruning.told(peer, EpochNo(begins))
+            case Pruned():
+                self.pruning.told(peer, message)
             case EpochWant(number):
                 held = self.past.epoch_document(EpochNo(number))
                 if held is not None:
                     turn.send(peer, EpochMessage(held[0], list(held[1])))
             case EpochMessage(document, seals):
-                if self.coming.is_vouched(document, seals, peer):
+                if self.coming.is_vouched(document, seals, peer, turn):
                     self._open(document, tuple(seals), turn)
                     self.exchange.want_epoch(peer, turn)
             case EvidenceMessage(proof):
@@ -359,6 +367,9 @@ class Core:
             turn.refuse(self.config.key.node_id, refusal)
             return
         turn.keep(StoreEpoch(epoch.number, data, seals))
+        if self.coming.overruling is not None:
+            turn.keep(PutOverruling(b"", ()))
+            self.recovery.is_overruled = False
         turn.due_until = self.cluster_time.due_until(turn.now, self.epochs.cut_hlc)
         if self.config.safeguards.one_epoch_certificate:
             self.dag.forget_receipts()
@@ -374,6 +385,8 @@ class Core:
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
         try:
+            if self.recovery.is_overruled:
+                raise Refused(Reason.OVERRULED)
             if self.me not in self.epochs.newest.members:
                 raise Refused(Reason.NOT_A_MEMBER, "this node may not write")
             if self.me not in self.epochs.by_number[self._write_epoch].members:

@@ -103,6 +103,14 @@ class DropInvs:
     below: InvNumber
 
 
+@dataclass(frozen=True, slots=True)
+class PutOverruling:
+    """The next epoch as others opened it by force, without this node; empty: none."""
+
+    document: bytes
+    seals: tuple[bytes, ...]
+
+
 # --- spoken -------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class SendMessage:
@@ -180,6 +188,7 @@ Durable = (
     | DropEvents
     | DropFeed
     | DropInvs
+    | PutOverruling
 )
 Spoken = (
     SendMessage

@@ -97,6 +97,7 @@ class Saved:
     newest_journal_own: Journal = Journal(0)
     recovering: bool = False
     pruned_to: EpochNo = EpochNo(0)  # the checkpoint that history begins with; 0: all is there
+    overruling: tuple[bytes, tuple[bytes, ...]] | None = None  # a forced epoch, and its seals
 
 
 class Held(NamedTuple):

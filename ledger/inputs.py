@@ -75,6 +75,11 @@ class HistoryPruned:
     invs: tuple[tuple[NodeNo, InvNumber], ...] = ()  # those below this number, by signer
 
 
+@dataclass(frozen=True, slots=True)
+class ForceFollowed:
+    """An operator says that this node goes with the epoch that others opened by force."""
+
+
 Input = (
     EntriesSubmitted
     | PeerConnected
@@ -85,4 +90,5 @@ Input = (
     | EpochOffered
     | ReadyAsked
     | HistoryPruned
+    | ForceFollowed
 )

@@ -14,6 +14,7 @@ from quipu.ledger.history import BranchRecord
 from quipu.ledger.inputs import HistoryPruned
 from quipu.ledger.intake import Intake
 from quipu.ledger.known import EntryPoint, Known
+from quipu.ledger.messages import Pruned
 from quipu.ledger.turn import Turn
 from quipu.ledger.words import (
     GENESIS_EPOCH,
@@ -78,8 +79,11 @@ class Pruning:
         self.pruned_to = max(self.pruned_to, given.epoch)
 
     # --- beginning with a checkpoint ------------------------------------------------------------
-    def told(self, peer: NodeId, epoch: EpochNo) -> None:
+    def told(self, peer: NodeId, said: Pruned) -> None:
         """What was asked for is gone at a member that begins with this epoch's cut."""
+        epoch, newest = EpochNo(said.epoch), self.known.epochs.newest
+        if peer not in newest.numbers or not self.intake.fetch.is_asked(peer, said.request_id):
+            return
         self._told[peer] = epoch
         self.known.checkpoint_told = max(self.known.checkpoint_told, epoch)
 

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     NO_PROOF = "no-proof"  # evidence, seals or a bundle that prove nothing
     NOT_READ = "not-read"  # asked to prove an event for which no certificate is held
     UNREAD_BACKLOG = "unread-backlog"
+    OVERRULED = "overruled"  # the cluster went on by force, without this node
     CATCHING_UP = "catching-up"  # a new member writes once its Model contains the cut
     ROOM_FULL = "room-full"
     UNREQUESTED = "unrequested"

@@ -70,7 +70,7 @@ class Machine:
         """Of the newest epoch: who had no number may have one, and then a log."""
         surroundings, ordering = self.surroundings, self.ordering
         number = self.view.epochs.node_numbers.get(surroundings.key.node_id, NOT_A_MEMBER)
-        if number == ordering.own_no:
+        if number == ordering.own_no and not ordering.is_forgotten:
             return
         model, now = CommittedModel(self.store, self.view), surroundings.clock()
         self.ordering = _ordering(surroundings, model, self.core, now)

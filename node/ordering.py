@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from quipu.ledger import limits as ledger_limits
-from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEvent
+from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEpoch, StoreEvent
+from quipu.ledger.epochs import decode_document
 from quipu.ledger.event import EventMeta
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.inputs import Input
 from quipu.ledger.log.effects import (
     BaseTaken,
     EntryChosen,
+    ForgetLog,
     ItemsNotOrdered,
     ItemsOrdered,
     LogEffects,
@@ -155,6 +157,7 @@ class Ordering:
     configuring: Configuring = field(init=False)
     discovering: Discovering = field(init=False)
     _met: int = 0  # the epoch whose members are known as neighbours
+    is_forgotten: bool = False  # with the turn under way: the cluster went on without this node
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
@@ -195,6 +198,7 @@ class Ordering:
             settings.entropy().to_bytes(ENTROPY_BYTES, "big"),
             settings.verify,
             is_awaited=is_awaited,
+            is_overruled=lambda: rostering.core.is_overruled,
             check_state=decode_record,
         )
         saved = _with_life(store.saved_log(), settings.entropy(), now)
@@ -262,6 +266,9 @@ class Ordering:
 
     def step(self, inputs: list[LogInput], coming: Sequence[Durable], now: Now) -> LogEffects:
         """`coming`: what the core makes durable in the same transaction."""
+        if self._is_put_out(coming):
+            self.is_forgotten = True  # all in memory is of a log that is none any more
+            return LogEffects([ForgetLog()])
         inputs = [*self._inputs, *inputs]
         self._inputs.clear()
         self.model.expect(coming)
@@ -276,6 +283,12 @@ class Ordering:
         effects = self.machine.step(inputs, now)
         effects.spoken += said
         return effects
+
+    def _is_put_out(self, coming: Sequence[Durable]) -> bool:
+        """By an epoch that others opened by force: it is followed in this turn."""
+        found = [decode_document(e.document) for e in coming if isinstance(e, StoreEpoch)]
+        key = self.settings.key.node_id
+        return any(d.forced and all(m.node_id != key for m in d.members) for d in found)
 
     def _meet(self) -> None:
         """The members of a new epoch are neighbours."""

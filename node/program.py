@@ -283,6 +283,7 @@ def _outlets(node: Node) -> Outlets:
     def epoch_opened() -> None:
         network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
         ledger.machine.roster_changed()
+        ledger.roster.epoch_opened()
 
     def core_rebuilt() -> None:
         network.core_rebuilt()

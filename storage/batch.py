@@ -9,6 +9,7 @@ from quipu.ledger.effects import (
     DropFeed,
     DropInvs,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     StoreEpoch,
     StoreEvent,
@@ -18,6 +19,7 @@ from quipu.ledger.effects import (
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
@@ -30,7 +32,7 @@ from quipu.storage.environment import Tables, WriteTxn
 from quipu.storage.event_blob import encode_blob, entries_of, open_blob
 from quipu.storage.letting_go import LettingGo
 from quipu.storage.log_tables import LogWriter
-from quipu.storage.ownership import OWN_STATE
+from quipu.storage.ownership import OVERRULING, OWN_STATE
 from quipu.storage.store import Kept, SlotTaken, StoreCorrupt
 
 
@@ -70,17 +72,18 @@ class Batch:
                 case PutOwnState():
                     value = records.encode_own_state(OWN_STATE, effect)
                     self._txn.put(OWN_STATE, value, db=self._tables.meta)
-                case DropEvents():
-                    self._going.drop_events(effect)
-                case DropFeed():
-                    self._going.drop_feed(effect)
-                case DropInvs():
-                    self._going.drop_invs(effect)
+                case DropEvents() | DropFeed() | DropInvs():
+                    self._going.write(effect)
                 case StoreLogEntry():
                     self.bytes_written += len(effect.data)
                     self._log.write(effect)
                 case DropLogFrom() | PutVote() | PutChosen() | PutConfirmed() | PutBase():
                     self._log.write(effect)
+                case ForgetLog():
+                    self._log.write(effect)
+                case PutOverruling():
+                    value = records.encode_epoch(OVERRULING, effect.document, effect.seals)
+                    self._txn.put(OVERRULING, value, db=self._tables.meta)
                 case _:
                     assert_never(effect)
 

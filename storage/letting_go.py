@@ -27,7 +27,16 @@ class LettingGo:
         self._txn = txn
         self._tables = tables
 
-    def drop_events(self, effect: DropEvents) -> None:
+    def write(self, effect: DropEvents | DropFeed | DropInvs) -> None:
+        match effect:
+            case DropEvents():
+                self._drop_events(effect)
+            case DropFeed():
+                self._drop_feed(effect)
+            case DropInvs():
+                self._drop_invs(effect)
+
+    def _drop_events(self, effect: DropEvents) -> None:
         note_pruned(self._txn, self._tables)
         gone: list[EventId] = []
         for place, blob in self._found(effect):
@@ -103,7 +112,7 @@ class LettingGo:
         self._txn.put(_COUNT, value, db=meta)
 
     # --- feed and receipts ----------------------------------------------------------------------
-    def drop_feed(self, effect: DropFeed) -> None:
+    def _drop_feed(self, effect: DropFeed) -> None:
         feed = self._tables.feed
         with self._txn.cursor(feed) as cursor:
             if not cursor.last():
@@ -116,7 +125,7 @@ class LettingGo:
             self._txn.put(key, records.guarded(key, NOBODY), db=feed)
         note_pruned(self._txn, self._tables)
 
-    def drop_invs(self, effect: DropInvs) -> None:
+    def _drop_invs(self, effect: DropInvs) -> None:
         with self._txn.cursor(self._tables.invs) as cursor:
             start = keys.signer_key(effect.signer_no)
             while cursor.set_range(start):

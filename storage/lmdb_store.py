@@ -38,7 +38,7 @@ from quipu.storage.environment import (
 )
 from quipu.storage.event_blob import StoredEvent, held_of, meta_of_blob, open_blob
 from quipu.storage.letting_go import NOBODY
-from quipu.storage.ownership import OWN_STATE
+from quipu.storage.ownership import OVERRULING, OWN_STATE
 from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
     Kept,
@@ -172,6 +172,8 @@ class LmdbStore:
             if state is None:
                 raise StoreCorrupt("meta", OWN_STATE.decode(), "is missing")
             own = records.decode_own_state(OWN_STATE, state)
+            kept = txn.get(OVERRULING, db=tables.meta)
+            forced = None if kept is None else records.decode_epoch(OVERRULING, kept)
             return Saved(
                 [records.decode_branch(*pair) for pair in records_from(txn, tables.branches)],
                 [records.decode_signer(*pair) for pair in records_from(txn, tables.signers)],
@@ -180,6 +182,7 @@ class LmdbStore:
                 own.newest_journal,
                 own.recovering,
                 own.pruned_to,
+                forced if forced and forced[0] else None,
             )
 
     def saved_log(self) -> SavedLog:

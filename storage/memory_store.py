@@ -18,6 +18,7 @@ from quipu.ledger.effects import (
     DropFeed,
     DropInvs,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     StoreEpoch,
     StoreEvent,
@@ -28,6 +29,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Held, Saved, SignerRecord
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
@@ -105,12 +107,12 @@ class _Tables:
                 _put(self.own, "own", effect, undo)
             case DropEvents() | DropFeed() | DropInvs():
                 self._let_go(effect, undo)
+            case PutVote() | PutChosen() | PutOverruling() | ForgetLog():
+                self._put_vote(effect, undo)
             case StoreLogEntry(index, data):
                 _put(self.log, index, data, undo)
             case DropLogFrom(index):
                 _drop(self.log, [at for at in self.log if at >= index], undo)
-            case PutVote() | PutChosen():
-                _put(self.votes, type(effect).__name__, effect, undo)
             case PutConfirmed(index, certificate):
                 _put(self.confirmed, index, certificate, undo)
             case PutBase(record):
@@ -120,6 +122,16 @@ class _Tables:
                 _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
             case _:
                 assert_never(effect)
+
+    def _put_vote(
+        self, effect: PutVote | PutChosen | PutOverruling | ForgetLog, undo: Undo
+    ) -> None:
+        _put(self.votes, type(effect).__name__, effect, undo)
+        if isinstance(effect, ForgetLog):
+            _drop(self.log, list(self.log), undo)
+            _drop(self.confirmed, list(self.confirmed), undo)
+            kinds = ("PutVote", "PutChosen", "PutBase")
+            _drop(self.votes, [kind for kind in kinds if kind in self.votes], undo)
 
     def _store_event(self, effect: StoreEvent, undo: Undo) -> None:
         meta = effect.meta
@@ -217,6 +229,10 @@ def _take_out(table: dict[Any, Any], key: object, item: object, undo: Undo) -> N
         _drop(table, [key], undo)
 
 
+def _overruling(held: PutOverruling | None) -> tuple[bytes, tuple[bytes, ...]] | None:
+    return (held.document, held.seals) if held is not None and held.document else None
+
+
 def _drop(table: dict[Any, Any], keys_gone: Sequence[object], undo: Undo) -> None:
     for key in keys_gone:
         undo.append((table, key, table.pop(key)))
@@ -299,6 +315,7 @@ class MemoryStore:
             own.newest_journal,
             own.recovering,
             own.pruned_to,
+            _overruling(tables.votes.get("PutOverruling")),
         )
 
     def saved_log(self) -> SavedLog:
@@ -307,7 +324,7 @@ class MemoryStore:
         chosen = tables.votes.get("PutChosen", PutChosen(NO_INDEX, ()))
         return SavedLog(
             Life(1),
-            self._recovering and vote is None,
+            (self._recovering or "ForgetLog" in tables.votes) and vote is None,
             None if vote is None else vote.record,
             None if base is None else base.record,
             b"" if base is None else base.state,

@@ -13,6 +13,7 @@ from quipu.storage.log_tables import LogWriter
 from quipu.storage.store import Owner, StoreCorrupt, StoreError
 
 OWN_STATE = b"own"
+OVERRULING = b"overruling"
 FORMAT_VERSION = 2  # 2: the log has tables
 FORMAT_PRUNED = 3  # the same, and something was let go: older programs would call it damage
 FORMAT_OLDEST = 1  # the oldest that this program reads

@@ -84,6 +84,11 @@ class AsyncOperator:
         body = {"change": change, **said}
         return await self._admin("POST", "/v1/cluster/roster:propose", body, rounds=1)
 
+    async def recover_roster(self) -> Any:
+        """By force: the other members are lost for ever. See docs/cluster.md first. Raises
+        `Conflict` where enough of them answer."""
+        return await self._admin("POST", "/v1/cluster/roster:recover", {"force": True}, rounds=1)
+
     async def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
         """A change of the configuration, such as "serializers" or "remove-ingest", waited for until
         it has ended or the time is over. Raises `Conflict` where it is refused."""
@@ -168,6 +173,11 @@ class Operator(ABC):
         """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
         "policy", "checkpoint"; `roster` tells how far it is. Raises `Conflict`."""
         return self._run(self._client.propose_roster(change, **said))
+
+    def recover_roster(self) -> Any:
+        """By force: the other members are lost for ever. See docs/cluster.md first. Raises
+        `Conflict` where enough of them answer."""
+        return self._run(self._client.recover_roster())
 
     def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
         """A change of the configuration, such as "serializers" or "remove-ingest", waited for until

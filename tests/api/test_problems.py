@@ -19,7 +19,7 @@ from quipu.ledger.order.config_items import ConfigRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId, NodeNo
-from quipu.node.change_service import ChangeInFlight, NomineeRefused
+from quipu.node.change_service import ChangeInFlight, ForceRefused, NomineeRefused, Unforced
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused, StateDiffers
@@ -231,6 +231,7 @@ def _refused(reason: Reason) -> Trigger:
 TRIGGERS[Code.UNREAD_BACKLOG] = _refused(Reason.UNREAD_BACKLOG)
 TRIGGERS[Code.CATCHING_UP] = _refused(Reason.CATCHING_UP)
 TRIGGERS[Code.NOT_A_MEMBER] = _refused(Reason.NOT_A_MEMBER)
+TRIGGERS[Code.OVERRULED] = _refused(Reason.OVERRULED)
 
 
 @triggers(Code.DRAINING)
@@ -367,6 +368,21 @@ async def _nominee_unreachable(api: Talk) -> Reply:
 async def _nominee_behind(api: Talk) -> Reply:
     api.node.roster.fault = NomineeRefused("nominee-behind", [api.node.node_id])
     return await _proposed(api, change="checkpoint")
+
+
+async def _recovered(api: Talk, why: Unforced) -> Reply:
+    api.node.roster.fault = ForceRefused(why, "planted")
+    return await api.post("/v1/cluster/roster:recover", {"force": True})
+
+
+@triggers(Code.QUORUM_ANSWERS)
+async def _quorum_answers(api: Talk) -> Reply:
+    return await _recovered(api, Unforced.QUORUM)
+
+
+@triggers(Code.CANNOT_FORCE)
+async def _cannot_force(api: Talk) -> Reply:
+    return await _recovered(api, Unforced.UNFIT)
 
 
 @triggers(Code.JOURNAL_GONE)
@@ -507,6 +523,8 @@ OF_ADMINS = {
     Code.POLICY_UNFIT,
     Code.NOMINEE_UNREACHABLE,
     Code.NOMINEE_BEHIND,
+    Code.QUORUM_ANSWERS,
+    Code.CANNOT_FORCE,
 }
 OF_ADMINS |= {Code.UNKNOWN_NODE, Code.NOT_CONFIG_NODE, *(Code(why) for why in ConfigRefusal)}
 
