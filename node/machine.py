@@ -10,7 +10,8 @@ from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.limits import SERIALIZERS_MAX
 from quipu.ledger.signing import KeyPair, Verifier, verify
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
-from quipu.node.ordering import CommittedModel, Ordering, OrderingSettings
+from quipu.node.committed_model import CommittedModel
+from quipu.node.ordering import Ordering, OrderingSettings
 from quipu.node.rostering import Rostering
 from quipu.node.service import Mark
 from quipu.node.view import View
