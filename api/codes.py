@@ -61,6 +61,7 @@ class Code(StrEnum):
     RELEASED = "released"
     CLIENT_REMOVED = "client-removed"
     CURSOR_GONE = "cursor-gone"
+    PRUNED = "pruned"
     JOURNAL_GONE = "journal-gone"
     CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
@@ -407,6 +408,15 @@ KINDS: dict[Code, Kind] = {
         "The cursor leads to what this node does not have",
         "The node was set back, restored or pruned since it gave that cursor.",
         "Go on from `oldest`, and treat what lies between as a gap; another node may hold it.",
+    ),
+    Code.PRUNED: Kind(
+        410,
+        False,
+        "This was pruned here",
+        "It was final, lay below a checkpoint, and the retention of this node has let it go. A "
+        "proof that was taken before is as good as ever.",
+        "A node that keeps more may have it, and so may a dump or a backup: GET /v1/node says with "
+        'which checkpoint the history of a node begins (`history_from`, "0": it has all).',
     ),
     Code.JOURNAL_GONE: Kind(
         410,

@@ -216,6 +216,8 @@ class NodeBody(msgspec.Struct, frozen=True):
     safe: bool
     journal: U64Text | None
     feed_number: U64Text
+    feed_first: U64Text
+    history_from: U64Text
     members: list[MemberRef]
     streams_erasable: list[str]
     ready: bool

@@ -83,6 +83,10 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "diff.peer": "The other member: number, node id or name. It is needed.",
     "journal_propose.timeout": "How long to wait for the end of the change, at most 120s.",
     "diff.timeout": "How long its answer is waited for: more than 0, at most 60s.",
+    "prune.keep": "What is younger stays: a duration such as 30d, 12h or 0s. Without it and "
+    "`keep_mib` the settings say what is kept.",
+    "prune.keep_mib": "The oldest go as long as the store holds more than so many MiB.",
+    "prune.dry_run": "Say what would go, and change nothing.",
     "scrub.signatures": "Check every signature, too.",
     "readyz.for": "write: it takes entries; read: finality is possible; store: the last scrub "
     "found nothing wrong.",

@@ -5,6 +5,9 @@ from typing import assert_never
 
 from quipu.ledger.effects import (
     AppendFeed,
+    DropEvents,
+    DropFeed,
+    DropInvs,
     PutBranch,
     PutOverruling,
     PutOwnState,
@@ -27,6 +30,7 @@ from quipu.ledger.words import EventId, Slot
 from quipu.storage import keyed, keys, records
 from quipu.storage.environment import Tables, WriteTxn
 from quipu.storage.event_blob import encode_blob, entries_of, open_blob
+from quipu.storage.letting_go import LettingGo
 from quipu.storage.log_tables import LogWriter
 from quipu.storage.ownership import OVERRULING, OWN_STATE
 from quipu.storage.store import Kept, SlotTaken, StoreCorrupt
@@ -39,6 +43,7 @@ class Batch:
         self._txn = txn
         self._tables = tables
         self._log = LogWriter(txn, tables)
+        self._going = LettingGo(txn, tables)
         self.bytes_written = 0
 
     def write(self, durable: Sequence[Kept]) -> None:
@@ -67,6 +72,8 @@ class Batch:
                 case PutOwnState():
                     value = records.encode_own_state(OWN_STATE, effect)
                     self._txn.put(OWN_STATE, value, db=self._tables.meta)
+                case DropEvents() | DropFeed() | DropInvs():
+                    self._going.write(effect)
                 case StoreLogEntry():
                     self.bytes_written += len(effect.data)
                     self._log.write(effect)

@@ -21,6 +21,7 @@ from quipu.storage import (
     environment,
     keyed,
     keys,
+    letting_go,
     limits,
     log_tables,
     ownership,
@@ -36,6 +37,7 @@ from quipu.storage.environment import (
     records_from,
 )
 from quipu.storage.event_blob import StoredEvent, held_of, meta_of_blob, open_blob
+from quipu.storage.letting_go import NOBODY
 from quipu.storage.ownership import OVERRULING, OWN_STATE
 from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
@@ -179,6 +181,7 @@ class LmdbStore:
                 [records.unguarded("proofs", *pair) for pair in records_from(txn, tables.proofs)],
                 own.newest_journal,
                 own.recovering,
+                own.pruned_to,
                 forced if forced and forced[0] else None,
             )
 
@@ -339,10 +342,16 @@ class LmdbStore:
         with self._snapshot as txn:
             for key, value in records_from(txn, self._tables.feed, start):
                 identity = EventId(records.unguarded("feed", key, value))
+                if identity == NOBODY:
+                    continue
                 found.append((keys.feed_of(key), identity))
                 if len(found) == limit:
                     break
         return found
+
+    def was_pruned(self, identity: EventId) -> bool:
+        with self._snapshot as txn:
+            return letting_go.was_pruned(txn, self._tables, identity)
 
     def stats(self) -> StoreStats:
         with self._snapshot as txn:

@@ -6,6 +6,7 @@ A node takes them from its own machine alone, with a token of scope admin.
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -50,6 +51,16 @@ class AsyncOperator:
         """Begins a check of all that is stored, as `backup` begins a copy."""
         path = f"/v1/admin/scrub?signatures={str(signatures).lower()}"
         return await self._admin("POST", path, rounds=1)
+
+    async def prune(
+        self, *, keep: str | None = None, keep_mib: int | None = None, dry_run: bool = False
+    ) -> Any:
+        """Lets go what is older than `keep` ("30d") or what makes the store larger than `keep_mib`,
+        else what the settings say; as `backup` begins a copy."""
+        said = {"keep": keep, "keep_mib": None if keep_mib is None else str(keep_mib)}
+        asked = {name: value for name, value in said.items() if value is not None}
+        query = urlencode({**asked, "dry_run": str(dry_run).lower()})
+        return await self._admin("POST", f"/v1/admin/prune?{query}", rounds=1)
 
     async def operations(self) -> Any:
         """What runs, and what has ended since the start."""
@@ -134,6 +145,13 @@ class Operator(ABC):
     def scrub(self, *, signatures: bool = False) -> Any:
         """Begins a check of all that is stored, as `backup` begins a copy."""
         return self._run(self._client.scrub(signatures=signatures))
+
+    def prune(
+        self, *, keep: str | None = None, keep_mib: int | None = None, dry_run: bool = False
+    ) -> Any:
+        """Lets go what is older than `keep` ("30d") or what makes the store larger than `keep_mib`,
+        else what the settings say; as `backup` begins a copy."""
+        return self._run(self._client.prune(keep=keep, keep_mib=keep_mib, dry_run=dry_run))
 
     def operations(self) -> Any:
         """What runs, and what has ended since the start."""

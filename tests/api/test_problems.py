@@ -14,6 +14,7 @@ from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
+from quipu.ledger.effects import DropEvents
 from quipu.ledger.order.config_items import ConfigRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
@@ -168,6 +169,18 @@ async def _cursor_gone(api: Talk) -> Reply:
     reply = await api.get("/v1/entries?after=" + Cursor(99).text(api.node.node_id))
     assert (await api.get(f"/v1/entries?after={reply.json['oldest']}")).status == 200
     return reply
+
+
+@triggers(Code.PRUNED)
+async def _pruned(api: Talk) -> Reply:
+    place = (await api.submit(1)).json["id"]
+    identity = EventId(bytes.fromhex(place.split(":")[0]))
+    meta = api.node.meta(identity)
+    assert meta is not None
+    assert isinstance(api.node, OneNode)
+    api.node.store.commit([DropEvents(meta.branch, meta.seq, meta.seq)])
+    assert (await api.get(f"/v1/events/{identity.hex()}")).code == Code.PRUNED
+    return await api.get(f"/v1/entries/{place}")
 
 
 @triggers(Code.TOO_LARGE)
