@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -28,6 +28,8 @@ from quipu.api.tokens import is_token_name
 from quipu.node import limits
 from quipu.node.administration import BACKUP_FOLDER, DUMP_FOLDER, Administration
 from quipu.node.operations import Operation, OperationRuns
+from quipu.node.pruning import retention_of
+from quipu.node.settings import StoreSettings
 from quipu.storage.backup import BackupFailed
 
 FOR_NOW = {"Cache-Control": "no-store"}
@@ -115,6 +117,29 @@ async def scrub(call: Call) -> Response:
     query = call.query(ScrubQuery)
     try:
         return _begun(call, _administration(call).scrub(query.signatures))
+    except OperationRuns as other:
+        raise Problem(Code.OPERATION_RUNNING, str(other)) from other
+
+
+class PruneQuery(msgspec.Struct, kw_only=True):
+    """Without `keep` and `keep_mib`: as the settings say."""
+
+    keep: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}(ms|s|m|h|d)$")] | None = None
+    keep_mib: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    dry_run: bool = False
+
+
+async def prune(call: Call) -> Response:
+    query = call.query(PruneQuery)
+    pruner = _administration(call).pruner
+    assert pruner is not None  # of every node that runs
+    retention = pruner.retention
+    if query.keep is not None or query.keep_mib is not None:
+        retention = retention_of(StoreSettings(), query.keep, query.keep_mib)
+    if not retention.prunes:
+        raise at(Code.INVALID_PARAMETER, "keep", "is needed: no setting says what is to be kept")
+    try:
+        return _begun(call, pruner.prune(retention, query.dry_run))
     except OperationRuns as other:
         raise Problem(Code.OPERATION_RUNNING, str(other)) from other
 

@@ -120,6 +120,7 @@ CLIENTS = (
             Code.UNREAD_BACKLOG,
             Code.CATCHING_UP,
             Code.NOT_A_MEMBER,
+            Code.OVERRULED,
             Code.DRAINING,
             Code.OUTCOME_UNKNOWN,
             Code.TOO_MANY_REQUESTS,

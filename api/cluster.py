@@ -57,6 +57,8 @@ async def node(call: Call) -> Response:
         safe=epoch.max_confirms >= len(epoch.members) // 2,
         journal=None if ledger.journal is None else str(ledger.journal),
         feed_number=str(ledger.feed_number),
+        feed_first=str(ledger.feed_first),
+        history_from=str(ledger.history_from),
         members=[MemberRef(m.number, m.node_id.hex(), m.name) for m in ledger.members()],
         streams_erasable=sorted(epoch.streams_erasable),
         ready=health.is_ready,

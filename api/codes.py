@@ -30,6 +30,8 @@ class Code(StrEnum):
     CONSUMER_NOT_FOUND = "consumer-not-found"
     PEER_NOT_FOUND = "peer-not-found"
     SEQUENCE_NOT_FOUND = "sequence-not-found"
+    NUMBER_NOT_FOUND = "number-not-found"
+    NUMBER_GONE = "number-gone"
     CLIENT_NOT_FOUND = "client-not-found"
     ACL_NOT_FOUND = "acl-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
@@ -59,6 +61,7 @@ class Code(StrEnum):
     RELEASED = "released"
     CLIENT_REMOVED = "client-removed"
     CURSOR_GONE = "cursor-gone"
+    PRUNED = "pruned"
     JOURNAL_GONE = "journal-gone"
     CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
@@ -75,6 +78,7 @@ class Code(StrEnum):
     UNREAD_BACKLOG = "unread-backlog"
     CATCHING_UP = "catching-up"
     NOT_A_MEMBER = "not-a-member"
+    OVERRULED = "overruled"
     NOT_INGEST_NODE = "not-ingest-node"
     DRAINING = "draining"
     OUTCOME_UNKNOWN = "outcome-unknown"
@@ -89,6 +93,8 @@ class Code(StrEnum):
     POLICY_UNFIT = "policy-unfit"
     NOMINEE_UNREACHABLE = "nominee-unreachable"
     NOMINEE_BEHIND = "nominee-behind"
+    QUORUM_ANSWERS = "quorum-answers"
+    CANNOT_FORCE = "cannot-force"
     NO_EXECUTOR = "no-executor"
     EXECUTOR_BEHIND = "executor-behind"
     PEER_SILENT = "peer-silent"
@@ -240,6 +246,21 @@ KINDS: dict[Code, Kind] = {
         "Nothing was ever locked or published under that name, as far as this node has applied.",
         "The first lock or publish makes it. `consistency=linear` asks for the newest.",
     ),
+    Code.NUMBER_NOT_FOUND: Kind(
+        404,
+        True,
+        "Nothing is published under that number yet",
+        "Numbers begin at 1 and follow each other; this one is above what this node has applied.",
+        "Ask again, or for the sequence itself: `number` is its highest.",
+    ),
+    Code.NUMBER_GONE: Kind(
+        410,
+        False,
+        "What stood under that number is not held any more",
+        "Digests of single numbers are kept as long as the log entry that published them, some "
+        "thousands. The running digest of the sequence covers them for ever.",
+        "Compare your own list of digests with the running digest of a number from `oldest` on.",
+    ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,
         False,
@@ -388,6 +409,15 @@ KINDS: dict[Code, Kind] = {
         "The node was set back, restored or pruned since it gave that cursor.",
         "Go on from `oldest`, and treat what lies between as a gap; another node may hold it.",
     ),
+    Code.PRUNED: Kind(
+        410,
+        False,
+        "This was pruned here",
+        "It was final, lay below a checkpoint, and the retention of this node has let it go. A "
+        "proof that was taken before is as good as ever.",
+        "A node that keeps more may have it, and so may a dump or a backup: GET /v1/node says with "
+        'which checkpoint the history of a node begins (`history_from`, "0": it has all).',
+    ),
     Code.JOURNAL_GONE: Kind(
         410,
         False,
@@ -473,6 +503,15 @@ KINDS: dict[Code, Kind] = {
         "This node may not write",
         "The node replicates and serves reads; the roster does not name it as a member.",
         "Submit to a member: /v1/node says which they are.",
+    ),
+    Code.OVERRULED: Kind(
+        503,
+        False,
+        "The cluster went on without this node",
+        "An operator has recovered it by force at another member, while this one was away. What "
+        "this node signed or ordered now would be another ledger of the same name, so it does not.",
+        "Write to the member that went on. `quipu members recover --force` here lets this node "
+        "follow it; then `quipu members add` there takes it in again.",
     ),
     Code.NOT_INGEST_NODE: Kind(
         503,
@@ -585,6 +624,23 @@ KINDS: dict[Code, Kind] = {
         "It did not say within 10 seconds that it holds all but the last 1,000 events; what it "
         "lacks would keep the cluster waiting. Nothing was done.",
         "Wait until it has caught up (`quipu status` there), and ask again.",
+    ),
+    Code.QUORUM_ANSWERS: Kind(
+        409,
+        False,
+        "So many members answer that no force is needed",
+        "Force is for a cluster whose members are lost for ever, beyond what it bears. Here enough "
+        "of them answer to change the roster with all promises kept. Nothing was done.",
+        "Use `quipu members remove` or `quipu members replace`.",
+    ),
+    Code.CANNOT_FORCE: Kind(
+        409,
+        False,
+        "This node cannot go on alone",
+        "It is no member, its disk was lost and it may not sign, or it lacks events of the newest "
+        "cut, which the other members held. Nothing was done.",
+        "Look at the other members that are left: `quipu members recover --force` on the one that "
+        "has most.",
     ),
     Code.STORAGE_FULL: Kind(
         507,

@@ -53,9 +53,8 @@ async def keep_consumer(call: Call) -> Response:
     asked = await _asked(call)
     stream = None if asked.stream is UNSET else asked.stream
     readable_streams(call, stream)
-    wanted = ConsumerWish(
-        call.principal.name, _cursor(call, asked.cursor), stream, _ttl_ms(asked.ttl)
-    )
+    cursor, feed_number = _cursor(call, asked.cursor)
+    wanted = ConsumerWish(call.principal.name, cursor, stream, _ttl_ms(asked.ttl), feed_number)
     status = 200
 
     def wished(held: Consumer | None) -> ConsumerWish:
@@ -98,17 +97,19 @@ async def _asked(call: Call) -> NewConsumer:
     return decoded(_bodies, await call.read_body(call.face.settings.body_bytes_max))
 
 
-def _cursor(call: Call, text: str) -> str:
+def _cursor(call: Call, text: str) -> tuple[str, int]:
+    """As it is kept, and up to which number of this node's feed it has read."""
     ledger = call.ledger
     if text == "now":
-        return now_cursor(ledger).text(ledger.node_id)
+        now = now_cursor(ledger)
+        return now.text(ledger.node_id), now.number
     if text == "start":
-        return Cursor().text(ledger.node_id)
+        return Cursor().text(ledger.node_id), 0
     cursor = read_cursor(text, ledger.node_id, "/cursor")
     if cursor.downwards:
         raise at(Code.INVALID_CURSOR, "/cursor", "was given for order=desc")
     refuse_beyond(ledger, cursor)
-    return text
+    return text, cursor.number
 
 
 def _ttl_ms(text: str) -> int:

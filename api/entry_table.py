@@ -34,13 +34,14 @@ STORE_CODES = (
     Code.UNREAD_BACKLOG,
     Code.CATCHING_UP,
     Code.NOT_A_MEMBER,
+    Code.OVERRULED,
     Code.NOT_INGEST_NODE,
     Code.DRAINING,
     Code.OUTCOME_UNKNOWN,
     Code.STORAGE_FULL,
 )
 CURSOR_CODES = (Code.INVALID_CURSOR, Code.CURSOR_GONE)
-ENTRY_CODES = (Code.INVALID_ID, Code.ENTRY_NOT_FOUND)
+ENTRY_CODES = (Code.INVALID_ID, Code.ENTRY_NOT_FOUND, Code.PRUNED)
 AN_ENTRY = {"data": {"order": 7}, "stream": "orders"}
 A_CLOUDEVENT = {
     "specversion": "1.0",

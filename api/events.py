@@ -54,6 +54,8 @@ def held_event(call: Call) -> EventMeta:
 
 def _meta(call: Call, identity: EventId) -> EventMeta:
     meta = call.ledger.meta(identity)
+    if meta is None and call.ledger.was_pruned(identity):
+        raise Problem(Code.PRUNED, f"{identity.hex()} was held here")
     if meta is None:
         raise Problem(Code.EVENT_NOT_FOUND, f"{identity.hex()} is not held here")
     return meta
@@ -90,7 +92,10 @@ def _listed(call: Call, metas: list[EventMeta], limit: int) -> web.Response:
 async def parents(call: Call) -> Response:
     meta = held_event(call)
     below = ([] if meta.seq == 1 else [meta.prev]) + list(meta.parents)
-    return _listed(call, [_meta(call, identity) for identity in below], len(below))
+    held = [found for identity in below if (found := call.ledger.meta(identity)) is not None]
+    if len(held) < len(below) and not call.ledger.history_from:
+        _meta(call, next(one for one in below if call.ledger.meta(one) is None))
+    return _listed(call, held, len(below))
 
 
 async def children(call: Call) -> Response:
@@ -160,8 +165,8 @@ async def window(call: Call) -> Response:
     place = ledger.feed_number
     if query.center is not None:
         place = _place(call, _meta(call, read_event_id(query.center)))
-    first = max(0, place - query.before - 1)
-    found = [identity for _, identity in ledger.feed(first, place - first + query.after)]
+    first = max(ledger.feed_first - 1, place - query.before - 1)
+    found = [identity for _, identity in ledger.feed(first, max(place - first, 0) + query.after)]
     room = query.before + 1 + query.after
     if len(found) < room and place + query.after >= ledger.feed_number:
         found += ledger.unread(room - len(found))
@@ -172,7 +177,7 @@ async def window(call: Call) -> Response:
 def _place(call: Call, center: EventMeta) -> int:
     """Where in the feed it stands, or would stand: found by halving, as stamps rise along it but
     for the moments that gossip takes."""
-    low, high = 0, call.ledger.feed_number
+    low, high = call.ledger.feed_first - 1, call.ledger.feed_number
     while low < high:
         middle = (low + high) // 2
         (_, identity), *_ = call.ledger.feed(middle, 1)

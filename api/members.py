@@ -86,7 +86,8 @@ async def members(call: Call) -> Response:
         _member(ledger, node_id, roster.get(node_id), views.get(node_id))
         for node_id in (*roster, *others)
     ]
-    return call.answer(MemberList(items), headers=FOR_NOW)
+    forced = [str(number) for number in ledger.roster.status().forced]
+    return call.answer(MemberList(items, forced), headers=FOR_NOW)
 
 
 def _live(ledger: Ledger) -> frozenset[NodeId]:
@@ -96,6 +97,13 @@ def _live(ledger: Ledger) -> frozenset[NodeId]:
 
 def is_up(view: PeerView) -> bool:
     return view.state is PeerState.ALIVE and view.linked_in and view.linked_out
+
+
+def _own_trouble(ledger: Ledger) -> str:
+    by = ledger.roster.status().overruled_by
+    if by is None:
+        return ""
+    return f"the cluster went on by force without this node (epoch {by}): it stands still"
 
 
 def _member(
@@ -118,7 +126,7 @@ def _member(
         pools=[] if view is None else list(view.pools),
         linked_in=is_self or (view is not None and view.linked_in),
         linked_out=is_self or (view is not None and view.linked_out),
-        trouble="" if view is None else view.trouble,
+        trouble=_own_trouble(ledger) if is_self else "" if view is None else view.trouble,
         order_state=None if row is None else ledger.order.states().get(row.number),  # type: ignore[arg-type]
     )
 

@@ -216,6 +216,8 @@ class NodeBody(msgspec.Struct, frozen=True):
     safe: bool
     journal: U64Text | None
     feed_number: U64Text
+    feed_first: U64Text
+    history_from: U64Text
     members: list[MemberRef]
     streams_erasable: list[str]
     ready: bool
@@ -343,9 +345,11 @@ class MemberBody(msgspec.Struct, frozen=True):
 
 
 class MemberList(msgspec.Struct, frozen=True):
-    """The roster by number, then the observers and others that this node knows."""
+    """The roster by number, then the observers and others that this node knows. `forced_epochs`
+    were opened by an operator's word, perhaps without enough seals."""
 
     items: list[MemberBody]
+    forced_epochs: list[U64Text]
 
 
 class QueryAnswer(msgspec.Struct, frozen=True):

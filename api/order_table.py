@@ -10,11 +10,18 @@ from quipu.api.order_models import (
     JournalBody,
     JournalPage,
     LockBody,
+    NumberBody,
     PublishedBody,
     SequenceBody,
     SequenceList,
 )
-from quipu.api.roster_models import RosterBody, RosterChange, RosterProposed
+from quipu.api.roster_models import (
+    RosterBody,
+    RosterChange,
+    RosterProposed,
+    RosterRecovered,
+    RosterRecovery,
+)
 from quipu.api.tokens import ADMIN as ADMIN_SCOPE
 from quipu.api.tokens import CLUSTER_READ, ENTRIES_READ, ENTRIES_WRITE
 
@@ -81,13 +88,16 @@ WRITE_CODES = (
     Code.STORAGE_FULL,
     *ORDER_CODES,
 )
-CHANGE_CODES = (
+BODY_CODES = (
     Code.MALFORMED_BODY,
     Code.INVALID_FIELD,
     Code.UNKNOWN_FIELD,
     Code.BODY_TIMEOUT,
     Code.TOO_LARGE,
     Code.UNSUPPORTED_MEDIA_TYPE,
+)
+CHANGE_CODES = (
+    *BODY_CODES,
     Code.ROSTER_IN_FLIGHT,
     Code.ALREADY_A_MEMBER,
     Code.MEMBER_UNKNOWN,
@@ -121,6 +131,23 @@ SEQUENCES = (
         (Answer(200, "As this node has applied it.", SequenceBody),),
         (Code.INVALID_ID, Code.SEQUENCE_NOT_FOUND, *ORDER_CODES),
         sequences.SequenceQuery,
+        by_stream=True,
+        tag="order",
+    ),
+    Endpoint(
+        "GET",
+        "/v1/sequences/{name}/{number}",
+        "sequence_number",
+        "What was published under one number of a sequence",
+        ENTRIES_READ,
+        sequences.sequence_number,
+        (Answer(200, "It stands for ever.", NumberBody),),
+        (
+            Code.INVALID_ID,
+            Code.SEQUENCE_NOT_FOUND,
+            Code.NUMBER_NOT_FOUND,
+            Code.NUMBER_GONE,
+        ),
         by_stream=True,
         tag="order",
     ),
@@ -175,6 +202,19 @@ ORDER_ADMIN = (
         (Answer(202, "Its members are ready, and the epoch that there is ends.", RosterProposed),),
         (*CHANGE_CODES, *ORDER_CODES),
         body=RequestBody(RosterChange, {JSON: {"change": "checkpoint"}}, (JSON,)),
+        is_local=True,
+        tag="admin",
+    ),
+    Endpoint(
+        "POST",
+        "/v1/cluster/roster:recover",
+        "recover_roster",
+        "By force: all other members are lost for ever, and this node goes on alone",
+        ADMIN_SCOPE,
+        roster_changes.recover_roster,
+        (Answer(200, "The epoch that is open now, marked as forced for ever.", RosterRecovered),),
+        (*BODY_CODES, Code.QUORUM_ANSWERS, Code.CANNOT_FORCE, *ORDER_CODES),
+        body=RequestBody(RosterRecovery, {JSON: {"force": True}}, (JSON,)),
         is_local=True,
         tag="admin",
     ),

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quipu.api import limits
+from quipu.api.codes import Code
 from quipu.api.cursors import Cursor
 from quipu.api.models import EntryBody
+from quipu.api.problems import problem
 from quipu.api.shaping import Form, Shapes
 from quipu.ledger.entry import Entry, decode_entry
 from quipu.ledger.event import EventMeta
@@ -64,13 +66,12 @@ async def seek(ledger: Ledger, cursor: Cursor) -> None:
         for row in ledger.frontier()
     )
     number = ledger.feed_number
-    lowest = max(0, number - limits.SEEK_EVENTS_MAX)
+    lowest = max(ledger.feed_first - 1, number - limits.SEEK_EVENTS_MAX)
     while new > 0 and number > lowest:
-        first = max(0, number - FEED_STEP)
+        first = max(ledger.feed_first - 1, number - FEED_STEP)
         for place, identity in reversed(ledger.feed(first, number - first)):
             meta = ledger.meta(identity)
-            assert meta is not None  # the feed names what is held
-            new -= not cursor.covers(meta)
+            new -= meta is not None and not cursor.covers(meta)  # None: pruned a moment ago
             number = place - 1
             if new <= 0:
                 break
@@ -104,7 +105,8 @@ class Pages:
         page, room = Page(), Room(limit)
         for number, identity in self._events(cursor):
             meta = self.ledger.meta(identity)
-            assert meta is not None  # the feed names what is held
+            if meta is None:  # pruned a moment ago
+                continue
             if cursor.covers(meta) or not self.filter.wants_event(meta):
                 room.scanned -= 1
             elif not self._take(cursor, number, meta, page, room):
@@ -132,8 +134,8 @@ class Pages:
     def _events(self, cursor: Cursor) -> Iterator[tuple[int, EventId]]:
         while True:
             if cursor.downwards:
-                first = max(0, cursor.number - 1 - FEED_STEP)
-                found = self.ledger.feed(first, cursor.number - 1 - first)
+                first = max(self.ledger.feed_first - 1, cursor.number - 1 - FEED_STEP)
+                found = self.ledger.feed(first, max(cursor.number - 1 - first, 0))
                 found.reverse()
             else:
                 found = self.ledger.feed(cursor.number, FEED_STEP)
@@ -143,7 +145,7 @@ class Pages:
 
     def _is_at_end(self, cursor: Cursor) -> bool:
         if cursor.downwards:
-            return cursor.number <= 1
+            return cursor.number <= self.ledger.feed_first
         return cursor.number >= self.ledger.feed_number
 
     def _take(self, cursor: Cursor, number: int, meta: EventMeta, page: Page, room: Room) -> bool:
@@ -192,7 +194,8 @@ class Reader:
             is_downwards = place == -1
             self._first = max(0, index - ENTRIES_STEP + 1) if is_downwards else index
             found = self._ledger.entries(self._meta.id, self._first, ENTRIES_STEP)
-            assert found is not None  # the feed names what is held
+            if found is None:
+                problem(Code.PRUNED, "while it was read")
             self._entries = found[1]
             place = index - self._first
         return self._entries[place]

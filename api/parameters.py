@@ -21,6 +21,7 @@ PLACES = {
     "/v1/sequences/{name}": Place(
         "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a sequence, as its first lock or publish chose it."
     ),
+    "/v1/sequences/{name}/{number}": Place("^[0-9]{1,19}$", "One that was published."),
     "/v1/clients/{number}": Place("^[0-9]{1,10}$", "Of a client, as POST /v1/clients gave it."),
     "/problems/{code}": Place("^[a-z-]+$", "A code of the closed list."),
     "/v1/admin/operations/{id}": Place(
@@ -82,6 +83,10 @@ MEANINGS_OF_ONE = {  # where a name means something else at one endpoint
     "diff.peer": "The other member: number, node id or name. It is needed.",
     "journal_propose.timeout": "How long to wait for the end of the change, at most 120s.",
     "diff.timeout": "How long its answer is waited for: more than 0, at most 60s.",
+    "prune.keep": "What is younger stays: a duration such as 30d, 12h or 0s. Without it and "
+    "`keep_mib` the settings say what is kept.",
+    "prune.keep_mib": "The oldest go as long as the store holds more than so many MiB.",
+    "prune.dry_run": "Say what would go, and change nothing.",
     "scrub.signatures": "Check every signature, too.",
     "readyz.for": "write: it takes entries; read: finality is possible; store: the last scrub "
     "found nothing wrong.",

@@ -133,6 +133,10 @@ def refuse_beyond(ledger: Ledger, cursor: Cursor) -> None:
         oldest = Cursor().text(ledger.node_id)
         detail = f"it is at {cursor.number}, and the feed of this node ends at {ledger.feed_number}"
         raise Problem(Code.CURSOR_GONE, detail, oldest=oldest)
+    if not cursor.downwards and 0 < cursor.number < ledger.feed_first - 1:
+        oldest = Cursor(ledger.feed_first - 1).text(ledger.node_id)
+        detail = f"it is at {cursor.number}, and the feed of this node begins at "
+        raise Problem(Code.CURSOR_GONE, f"{detail}{ledger.feed_first}", oldest=oldest)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -222,6 +226,9 @@ def held_entry(call: Call) -> Held:
         allowed = call.principal.streams(ENTRIES_READ)
         if allowed is None or entry.stream in allowed:
             return Held(identity, meta, entry)
+    may_know = call.principal.streams(ENTRIES_READ) is None  # its stream is not known any more
+    if found is None and may_know and call.ledger.was_pruned(identity.event):
+        raise Problem(Code.PRUNED, entry_id=str(identity))
     raise Problem(Code.ENTRY_NOT_FOUND, entry_id=str(identity))
 
 

@@ -8,12 +8,13 @@ from quipu.api.problems import FieldError, Problem, at
 from quipu.ledger.order.registry import RegistryRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
-from quipu.node.change_service import ChangeInFlight, NomineeRefused
+from quipu.node.change_service import ChangeInFlight, ForceRefused, NomineeRefused
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import (
     JournalGone,
     NoQuorum,
+    NumberGone,
     OrderUnknown,
     SequenceRefused,
     StateDiffers,
@@ -36,11 +37,13 @@ FAULTS = (
     OutcomeUnknown,
     StoreError,
     JournalGone,
+    NumberGone,
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
     StateDiffers,
     ChangeInFlight,
+    ForceRefused,
     NomineeRefused,
     ConfigRefused,
     NotConfigNode,
@@ -55,6 +58,7 @@ _CODES = {
     Reason.TOO_LARGE: Code.TOO_LARGE,
     Reason.UNREAD_BACKLOG: Code.UNREAD_BACKLOG,
     Reason.NOT_A_MEMBER: Code.NOT_A_MEMBER,
+    Reason.OVERRULED: Code.OVERRULED,
     Reason.CATCHING_UP: Code.CATCHING_UP,
     Reason.NOT_READ: Code.NOT_READ,
 }
@@ -89,8 +93,9 @@ def as_problem(error: BaseException) -> Problem | None:
             return Problem(Code(why), f"sequence {error}", retry_after_s=retry)
         case ClientRefused() | NoExecutor():
             return _of_clients(error)
-        case JournalGone(oldest=oldest):
-            return Problem(Code.JOURNAL_GONE, str(error), oldest=str(oldest))
+        case JournalGone(oldest=oldest) | NumberGone(oldest=oldest):
+            code = Code.NUMBER_GONE if isinstance(error, NumberGone) else Code.JOURNAL_GONE
+            return Problem(code, str(error), oldest=str(oldest))
         case StoreIsFull():
             return Problem(Code.STORAGE_FULL, str(error), retry_after_s=limits.RETRY_AFTER_S)
         case OutcomeUnknown(ids=ids):
@@ -115,6 +120,8 @@ def _of_change(error: BaseException) -> Problem | None:
             return Problem(Code.ROSTER_IN_FLIGHT, str(error), retry_after_s=limits.RETRY_AFTER_S)
         case NomineeRefused(how=how):
             return Problem(Code(how), str(error), retry_after_s=limits.RETRY_AFTER_S)
+        case ForceRefused(why=why):
+            return Problem(Code(why), str(error))
         case NotIngestNode():
             return Problem(Code.NOT_INGEST_NODE, str(error))
     return None

@@ -1,4 +1,4 @@
-"""GET /v1/cluster/roster and POST …/roster:propose: who is a member, by an operator's word.
+"""GET /v1/cluster/roster, POST …/roster:propose and …:recover: members by an operator's word.
 
 What can be said at once is refused here; what only the cluster can find out, whether a nominee is
 ready, it answers when the members have been asked.
@@ -22,6 +22,8 @@ from quipu.api.roster_models import (
     RosterChangeBody,
     RosterEndBody,
     RosterProposed,
+    RosterRecovered,
+    RosterRecovery,
 )
 from quipu.api.times import time_text
 from quipu.ledger import limits, quorum
@@ -39,6 +41,7 @@ ONE_DEAD_STOPS = (
     "Add a third one."
 )
 _changes = msgspec.json.Decoder(RosterChange)
+_recoveries = msgspec.json.Decoder(RosterRecovery)
 
 
 # --- what stands ----------------------------------------------------------------------------------
@@ -56,6 +59,8 @@ async def roster(call: Call) -> Response:
         next_serializers=None if following is None else shapes.members(following),
         change=None if found.change is None else _change(found.change, names),
         ended=None if found.ended is None else _end(found.ended, names),
+        forced_epochs=[str(number) for number in found.forced],
+        overruled_by=None if found.overruled_by is None else str(found.overruled_by),
     )
     return call.answer(body, headers=FOR_NOW)
 
@@ -98,6 +103,15 @@ async def propose_roster(call: Call) -> Response:
     grows = len(candidates) == 2 and len(ledger.members()) == 1
     body = RosterProposed(identity.hex(), ONE_DEAD_STOPS if grows else "")
     return call.answer(body, 202, FOR_NOW)
+
+
+async def recover_roster(call: Call) -> Response:
+    """By force. That the other members are lost for ever nobody can know but an operator."""
+    if call.body_type != JSON:
+        problem(Code.UNSUPPORTED_MEDIA_TYPE, f"{call.body_type} is not read here, {JSON} is")
+    decoded(_recoveries, await call.read_body(call.face.settings.body_bytes_max))
+    found = await call.ledger.roster.recover()
+    return call.answer(RosterRecovered(str(found.epoch), found.followed), headers=FOR_NOW)
 
 
 def _check_policy(policy: str, members: int) -> None:

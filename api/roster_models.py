@@ -59,6 +59,21 @@ class RosterBody(msgspec.Struct, frozen=True):
     next_serializers: list[MemberRef] | None
     change: RosterChangeBody | None
     ended: RosterEndBody | None
+    forced_epochs: list[str]  # opened by an operator's word, perhaps without enough seals
+    overruled_by: str | None  # the forced epoch that left this node out: it stands still
+
+
+class RosterRecovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The word itself: nothing of it is done by mistake."""
+
+    force: Literal[True]
+
+
+class RosterRecovered(msgspec.Struct, frozen=True):
+    """The epoch that is open now. `followed`: another member had gone on, and this node follows."""
+
+    epoch: str
+    followed: bool
 
 
 class RosterProposed(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ from quipu.api.tokens import CLUSTER_READ
 
 __all__ = ["ADMIN", "API", "OPS"]
 
-EVENT_CODES = (Code.INVALID_ID, Code.EVENT_NOT_FOUND)
+EVENT_CODES = (Code.INVALID_ID, Code.EVENT_NOT_FOUND, Code.PRUNED)
 
 EVENTS = (
     Endpoint(

@@ -57,6 +57,11 @@ class Admission:
             is_open = event.standing is Standing.UNCHECKED and guards.event_signature
             if is_open and not has_valid_signature(event, self.known.verify):
                 refuse(Reason.BAD_SIGNATURE)
+        point = self.known.entry_points.get(event.id)
+        if point is not None and (point.cord, point.seq) == (cord, header.seq):
+            return Verdict(cord, Placed(meta_of(event, cord.author_no, 0), Seq(0), 0, b""))
+        if self.known.dag.is_gone(cord, header.seq - 1) and guards.cut_is_read:
+            refuse(Reason.PRUNED)  # with what it follows; the tip above it is held
         missing = self.known.dag.missing_ancestors(header) if guards.parents_held else []
         if missing:
             return Verdict(cord, missing=tuple(missing))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from quipu.ledger import limits, lone_epochs, quorum
 from quipu.ledger.confirmer import Confirmer, Grounds
-from quipu.ledger.effects import StoreInv
+from quipu.ledger.effects import PutOverruling, StoreInv
 from quipu.ledger.epochs import Epoch, EpochDocument, close_hash, decode_document
 from quipu.ledger.fetch import Fetch
 from quipu.ledger.inputs import EpochOffered, ReadyAsked
@@ -19,10 +19,12 @@ from quipu.ledger.messages import EpochOffer, InvMessage, ReadyMessage, ReadyWan
 from quipu.ledger.ready import check_ready, sign_ready
 from quipu.ledger.recovery import Recovery
 from quipu.ledger.refusals import Refused
-from quipu.ledger.seals import check_seals
+from quipu.ledger.seals import are_enough, read_seals
 from quipu.ledger.sync import Sync
 from quipu.ledger.turn import Turn
 from quipu.ledger.words import HLC_SHIFT, Cord, EventId, NodeId
+
+SealedBytes = tuple[bytes, tuple[bytes, ...]]  # an epoch document and its seals
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class Coming:
     recovery: Recovery
     readies: dict[NodeId, bytes] = field(default_factory=dict)  # of those that were asked
     own: Inv | None = None  # over the cut that is on offer
+    overruling: SealedBytes | None = None  # the next epoch, opened by force without this node
     _asked: tuple[NodeId, ...] = ()
     _offer: tuple[bytes, EpochDocument] | None = None
     _vouchers: dict[bytes, dict[NodeId, None]] = field(default_factory=dict)
@@ -45,6 +48,7 @@ class Coming:
         self.own, self._offer, self.known.coming = None, None, None
         self.readies.clear()
         self._vouchers.clear()
+        self.overruling = None
         self.confirmer.recall_numbers(self.known.me)
 
     def take(self, given: EpochOffered | ReadyAsked, turn: Turn) -> None:
@@ -125,7 +129,9 @@ class Coming:
         newest, document = self.known.epochs.newest, decode_document(data)
         if document.number != newest.number + 1:
             return
-        check_seals(document, seals, newest, self.known.cluster_id, self.known.verify)
+        sealed = read_seals(document, seals, newest, self.known.cluster_id, self.known.verify)
+        if peer != self.known.node_id and not are_enough(len(sealed), newest):
+            return
         own_seal_missing = self.confirmer.sealed != close_hash(document)
         if self.known.me in newest.members and own_seal_missing:
             return
@@ -150,7 +156,7 @@ class Coming:
         turn.send_all(list(self.sync.views), InvMessage(self.own.data))
 
     # --- the word of peers ----------------------------------------------------------------------
-    def is_vouched(self, data: bytes, seals: list[bytes], peer: NodeId) -> bool:
+    def is_vouched(self, data: bytes, seals: list[bytes], peer: NodeId, turn: Turn) -> bool:
         """Whether so many members tell of this next epoch that one of them does not lie. Members
         have it from their log; who is none, or was away too long, from them."""
         newest = self.known.epochs.newest
@@ -159,10 +165,35 @@ class Coming:
         document = decode_document(data)
         if document.number != newest.number + 1:
             return False
-        check_seals(document, seals, newest, self.known.cluster_id, self.known.verify)
+        sealed = read_seals(document, seals, newest, self.known.cluster_id, self.known.verify)
+        if not are_enough(len(sealed), newest):
+            return self._is_force_followed((data, tuple(seals)), len(sealed), turn)
         members = [member.node_id for member in document.members]
         if peer not in newest.numbers and peer not in members:
             return False
         vouchers = self._vouchers.setdefault(data, {})
         vouchers[peer] = None
         return len(vouchers) > quorum.liars_borne(newest.policy, len(newest.members))
+
+    # --- force ----------------------------------------------------------------------------------
+    def _is_force_followed(self, forced: SealedBytes, sealed: int, turn: Turn) -> bool:
+        """Who is no member has nothing to lose by it and goes along. A member never does without
+        its operator's word; it notes that the others went on, and stands still: with what it could
+        still do, together with others that were away, the cluster would become two."""
+        newest = self.known.epochs.newest
+        if self.known.me not in newest.members:
+            return True
+        if self.overruling is None:
+            self.overruling = forced
+            turn.keep(PutOverruling(*forced))
+        borne = quorum.liars_borne(newest.policy, len(newest.members))
+        self.recovery.is_overruled |= sealed > borne  # as a lie it could be told by so many
+        return False
+
+    def recall(self, forced: SealedBytes | None) -> None:
+        """After a start."""
+        self.overruling = forced
+        if forced is not None:
+            newest = self.known.epochs.newest
+            borne = quorum.liars_borne(newest.policy, len(newest.members))
+            self.recovery.is_overruled = len(forced[1]) > borne

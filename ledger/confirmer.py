@@ -149,9 +149,13 @@ class Confirmer:
 
     def _due_seq(self, record: BranchRecord, upto: Seq, grounds: Grounds) -> Seq:
         """hlc grows along a cord, so what is due is found by halving."""
-        if upto <= record.signed_seq or self._hlc_at(record, upto) <= grounds.due_until:
+        if (
+            upto <= max(record.signed_seq, _kept_from(record))
+            or self._hlc_at(record, upto) <= grounds.due_until
+        ):
             return upto
-        low, high = record.signed_seq, upto  # due up to low; high is not
+        # Due up to low, for what is in a cut is; high is not.
+        low, high = max(record.signed_seq, _kept_from(record)), upto
         while high - low > 1:
             middle = Seq((low + high) // 2)
             if self._hlc_at(record, middle) <= grounds.due_until:
@@ -206,6 +210,8 @@ class Confirmer:
                 self._unrivalled_seq(record, grounds.me), self._unconvicted_seq(record, grounds)
             )
             seq = min(end.seq, max(seq, record.signed_seq))
+            if seq <= record.gone_upto:  # what it could name is held no more
+                continue
             if seq > rows.get(end.branch.cord, (0,))[0]:
                 rows[end.branch.cord] = (Seq(seq), record)
         for seq, record in rows.values():
@@ -230,7 +236,7 @@ class Confirmer:
         for key in pending:
             record = self.known.dag.branches[key]
             seq = self.signable_seq(record, grounds, opening)
-            if seq > record.signed_seq and seq > record.base_seq:
+            if seq > record.signed_seq and seq > max(record.base_seq, record.gone_upto):
                 rising.append((record, seq))
                 opening[key.cord] = None
         by_cord: dict[Cord, tuple[BranchRecord, Seq]] = {}
@@ -252,13 +258,14 @@ class Confirmer:
     def _strides(self, rising: list[tuple[BranchRecord, Seq]], grounds: Grounds) -> list[inv.Inv]:
         """A row that rises far gets kept Invs in between, so that a proof needs few headers."""
         stride = limits.INV_STRIDE
-        steps = max(((seq - r.signed_seq - 1) // stride for r, seq in rising), default=0)
+        begun = {r.key: max(r.signed_seq, r.gone_upto) for r, _ in rising}
+        steps = max(((seq - begun[r.key] - 1) // stride for r, seq in rising), default=0)
         invs: list[inv.Inv] = []
         for step in range(1, steps + 1):
             rows = [
                 (r.key.cord, s, self.known.dag.id_on(r, s))
                 for r, seq in rising
-                if (s := Seq(r.signed_seq + step * stride)) < seq
+                if (s := Seq(begun[r.key] + step * stride)) < seq
             ]
             invs.append(self._build(sorted(rows), grounds))
         return invs
@@ -267,7 +274,8 @@ class Confirmer:
         """`everything`: all that was acknowledged above the last cut."""
         rows: list[Row] = []
         for cord in sorted(self.known.dag.cords if everything else self._open):
-            signed = [b for b in self.known.dag.cords[cord] if b.signed_seq > b.base_seq]
+            branches = self.known.dag.cords[cord]
+            signed = [b for b in branches if b.signed_seq > max(b.base_seq, b.gone_upto)]
             if not signed:
                 continue
             record = max(signed, key=lambda b: (b.signed_seq, -b.key.number))
@@ -300,3 +308,8 @@ class Confirmer:
             rows,
             close,
         )
+
+
+def _kept_from(record: BranchRecord) -> Seq:
+    """The tip of the cut with which a pruned branch begins; 0: it is whole."""
+    return Seq(record.gone_upto + 1) if record.gone_upto else Seq(0)

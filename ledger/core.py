@@ -23,6 +23,7 @@ from quipu.ledger.effects import (
     EntriesStored,
     EventsRead,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     SendMessage,
     StoreEpoch,
@@ -44,6 +45,8 @@ from quipu.ledger.inputs import (
     EntriesSubmitted,
     EpochClosed,
     EpochOpened,
+    ForceFollowed,
+    HistoryPruned,
     Input,
     MessageReceived,
     PeerConnected,
@@ -60,6 +63,7 @@ from quipu.ledger.messages import (
     EvidenceMessage,
     GetData,
     InvMessage,
+    Pruned,
     SyncEvent,
     bytes_of,
     decode_message,
@@ -68,6 +72,7 @@ from quipu.ledger.messages import (
 from quipu.ledger.past import Past
 from quipu.ledger.pressure import Pressure
 from quipu.ledger.proving import Proving
+from quipu.ledger.pruning import Pruning
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.recovery import Recovery
 from quipu.ledger.refusals import Reason, Refused
@@ -131,20 +136,20 @@ class Core:
             self.resend,
             Proving(self.known, self.fetch, self._pressure),
         )
-        self.recovery = Recovery(
-            (saved.recovering or config.key_existed) and guards.restore_guard, now
-        )
+        recovers = (saved.recovering or config.key_existed) and guards.restore_guard
+        self.recovery = Recovery(recovers, now)
         self.cluster_time = ClusterTime()
         gaps = Gaps(self.dag, self.past, self.receipts, guards)
         self.exchange = Exchange(self.intake, self.recovery, gaps, guards)
         self._asked = Asked(self.known, self.intake)
+        self.pruning = Pruning(self.known, self.intake, saved.pruned_to)
         self.coming = Coming(self.known, self.confirmer, self.fetch, self.sync, self.recovery)
-        self._serve = Serve(self.known, self.intake.proving, self._pressure)
+        self.coming.recall(saved.overruling)
+        self._serve = Serve(self.known, self.intake.proving, self._pressure, self.pruning)
         self._cut_unread = cut_rows
         self._write_epoch = EpochNo(1)
-        self._close_wanted = b""
-        self._is_new = True
-        self._saved_state = (saved.newest_journal_own, saved.recovering)
+        self._close_wanted, self._is_new = b"", True
+        self._saved_state = (saved.newest_journal_own, saved.recovering, saved.pruned_to)
         self._deadline_ms: int | None = now.monotonic_ms
 
     def _recall(self, saved: Saved, history: History) -> Known:
@@ -167,6 +172,11 @@ class Core:
     @property
     def me(self) -> NodeNo:
         return self.known.me
+
+    @property
+    def is_overruled(self) -> bool:
+        """The cluster went on by force, without this node: it stands still."""
+        return self.recovery.is_overruled
 
     def next_deadline(self) -> int | None:
         """The monotonic millisecond at which `step` wants to be called even without inputs."""
@@ -192,6 +202,7 @@ class Core:
         self._write(turn)
         self._sign(turn)
         self._settle(turn)
+        self.pruning.begin(turn)
         self._pressure.feel(turn)
         self.intake.proving.prove(turn)
         self.exchange.speak(turn, self._members_connected())
@@ -251,6 +262,11 @@ class Core:
                     self._close_wanted = close
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
+            case HistoryPruned():
+                self.pruning.prune(given, turn)
+            case ForceFollowed():
+                if self.coming.overruling is not None:
+                    self._open(*self.coming.overruling, turn)
             case _:
                 self.coming.take(given, turn)
 
@@ -270,12 +286,14 @@ class Core:
                 self._hear_sync(peer, message, turn)
             case Answer():
                 self._take_answer(peer, message, turn)
+            case Pruned():
+                self.pruning.told(peer, message)
             case EpochWant(number):
                 held = self.past.epoch_document(EpochNo(number))
                 if held is not None:
                     turn.send(peer, EpochMessage(held[0], list(held[1])))
             case EpochMessage(document, seals):
-                if self.coming.is_vouched(document, seals, peer):
+                if self.coming.is_vouched(document, seals, peer, turn):
                     self._open(document, tuple(seals), turn)
                     self.exchange.want_epoch(peer, turn)
             case EvidenceMessage(proof):
@@ -349,6 +367,9 @@ class Core:
             turn.refuse(self.config.key.node_id, refusal)
             return
         turn.keep(StoreEpoch(epoch.number, data, seals))
+        if self.coming.overruling is not None:
+            turn.keep(PutOverruling(b"", ()))
+            self.recovery.is_overruled = False
         turn.due_until = self.cluster_time.due_until(turn.now, self.epochs.cut_hlc)
         if self.config.safeguards.one_epoch_certificate:
             self.dag.forget_receipts()
@@ -364,6 +385,8 @@ class Core:
     # --- what is written and signed -------------------------------------------------------------
     def _submit(self, submission: EntriesSubmitted, turn: Turn) -> None:
         try:
+            if self.recovery.is_overruled:
+                raise Refused(Reason.OVERRULED)
             if self.me not in self.epochs.newest.members:
                 raise Refused(Reason.NOT_A_MEMBER, "this node may not write")
             if self.me not in self.epochs.by_number[self._write_epoch].members:
@@ -441,14 +464,20 @@ class Core:
 
     def _is_read(self, row: tuple[Cord, Seq, EventId]) -> bool:
         meta = self.past.meta(row[2])
-        return meta is not None and self.dag.is_read(meta)
+        if meta is None:
+            return self.dag.is_gone(row[0], row[1])
+        return self.dag.is_read(meta)
 
     # --- the end of the turn --------------------------------------------------------------------
     def _save(self, turn: Turn) -> None:
         for _, record in sorted(self.dag.changed.items()):
             turn.keep(PutBranch(record.copy()))
         self.dag.changed.clear()
-        state = (self.author.newest_journal, self.recovery.is_recovering)
+        state = (
+            self.author.newest_journal,
+            self.recovery.is_recovering,
+            self.pruning.pruned_to,
+        )
         if state != self._saved_state:
             self._saved_state = state
             turn.keep(PutOwnState(*state))

@@ -47,6 +47,8 @@ class Dag:
         self._unsettled: dict[BranchKey, None] = {}  # may have more to make Read
         self._blocked: dict[BranchKey, dict[BranchKey, None]] = {}  # by an Unread event of the key
         self._repeats: dict[BranchKey, list[Seq]] = {}  # only with `distinct_receipts` off
+        self._entered: list[EventMeta] = []  # Read without what is below them, not told yet
+        self.has_gone = False  # something has been pruned
         for record in sorted(records, key=lambda record: record.key):
             self._add(record.copy())
             if record.leaf:
@@ -59,6 +61,7 @@ class Dag:
         self.cords.setdefault(key.cord, []).append(record)
         newest = self.newest_journal.get(key.author_no, Journal(0))
         self.newest_journal[key.author_no] = max(newest, key.journal)
+        self.has_gone |= record.gone_upto > 0
 
     # --- lines ----------------------------------------------------------------------------------
     def line(self, record: BranchRecord) -> Iterator[tuple[BranchRecord, Seq]]:
@@ -95,6 +98,10 @@ class Dag:
             if branch.key in line:
                 return min(upto, line[branch.key])
         return Seq(0)
+
+    def is_gone(self, cord: Cord, seq: int) -> bool:
+        """Pruned, and so Read and in a cut; only a cord with one branch has any such."""
+        return any(record.gone_upto >= max(seq, 1) for record in self.cords.get(cord, ()))
 
     def is_read(self, meta: EventMeta) -> bool:
         return self.branches[meta.branch].read_seq >= meta.seq
@@ -200,6 +207,20 @@ class Dag:
                 self.rows_changed[record.key.cord] = None
                 self._changed(record)
 
+    def enter(self, meta: EventMeta, is_leaf: bool) -> None:
+        """An event of a cut that is held without what is below it."""
+        record = self.branches[meta.branch]
+        if record.leaf:
+            self.leaves.pop(record.read_id, None)
+        record.gone_upto, record.cut_seq = Seq(meta.seq - 1), meta.seq
+        record.read_seq, record.read_id, record.leaf = meta.seq, meta.id, is_leaf
+        record.spared_from = record.spared_upto = Seq(0)
+        if is_leaf:
+            self.leaves[meta.id] = meta.hlc
+        self._entered.append(meta)
+        self.has_gone = True
+        self._changed(record)
+
     def forget_receipts(self) -> None:
         """A new epoch counts anew: what a past one certified lies in the cut."""
         for record in self.branches.values():
@@ -228,7 +249,9 @@ class Dag:
     # --- Read -----------------------------------------------------------------------------------
     def settle(self, epoch: Epoch) -> list[EventMeta]:
         """Makes Read what can be, and answers it in causal order."""
-        fresh: list[EventMeta] = []
+        fresh, self._entered = self._entered, []
+        for meta in fresh:
+            self._unsettled.update(self._blocked.pop(meta.branch, {}))
         queue = deque(self._unsettled)
         self._unsettled.clear()
         while queue:
@@ -285,6 +308,8 @@ class Dag:
     def _waits(self, meta: EventMeta, record: BranchRecord) -> bool:
         for parent in meta.parents:
             place = self._past.meta(parent)
+            if place is None and self.has_gone:
+                continue  # what is held had its parents held: this one has been pruned since
             if place is None or not self.is_read(place):
                 if place is not None:
                     self._blocked.setdefault(place.branch, {})[record.key] = None
@@ -304,7 +329,7 @@ class Dag:
         for ancestor in named:
             if self.leaves.pop(ancestor, None) is None:
                 continue
-            other = self.branches[self._past.held(ancestor).branch]
+            other = self.branches[self._past.held(ancestor).branch]  # a leaf is a tip: it stays
             if other.read_id == ancestor:
                 other.leaf = False
                 self.changed[other.key] = other

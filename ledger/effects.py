@@ -13,7 +13,17 @@ from quipu.ledger.evidence import Conviction
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.inv import Inv
 from quipu.ledger.refusals import Reason
-from quipu.ledger.words import EpochNo, EventId, Journal, NodeId, NodeNo, Ticket
+from quipu.ledger.words import (
+    BranchKey,
+    EpochNo,
+    EventId,
+    InvNumber,
+    Journal,
+    NodeId,
+    NodeNo,
+    Seq,
+    Ticket,
+)
 
 
 # --- durable ------------------------------------------------------------------------------------
@@ -65,6 +75,40 @@ class StoreEpoch:
 class PutOwnState:
     newest_journal: Journal
     recovering: bool
+    pruned_to: EpochNo = EpochNo(0)
+
+
+@dataclass(frozen=True, slots=True)
+class DropEvents:
+    """These events of a branch are let go, with all that leads to them but the feed."""
+
+    key: BranchKey
+    first: Seq
+    last: Seq
+
+
+@dataclass(frozen=True, slots=True)
+class DropFeed:
+    """Numbers of the feed up to this one are let go; the last number of all never is."""
+
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropInvs:
+    """Receipts of a signer below this number are let go: what they certify is gone, or lies in
+    a later cut."""
+
+    signer_no: NodeNo
+    below: InvNumber
+
+
+@dataclass(frozen=True, slots=True)
+class PutOverruling:
+    """The next epoch as others opened it by force, without this node; empty: none."""
+
+    document: bytes
+    seals: tuple[bytes, ...]
 
 
 # --- spoken -------------------------------------------------------------------------------------
@@ -133,7 +177,19 @@ class InputRefused:
     detail: str
 
 
-Durable = StoreEvent | PutBranch | AppendFeed | StoreInv | StoreProof | StoreEpoch | PutOwnState
+Durable = (
+    StoreEvent
+    | PutBranch
+    | AppendFeed
+    | StoreInv
+    | StoreProof
+    | StoreEpoch
+    | PutOwnState
+    | DropEvents
+    | DropFeed
+    | DropInvs
+    | PutOverruling
+)
 Spoken = (
     SendMessage
     | SendEarly

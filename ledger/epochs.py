@@ -28,6 +28,9 @@ from quipu.ledger.words import (
 
 GENESIS_VERSION = 1
 EPOCH_VERSION = 1
+FORCED_VERSION = (
+    EPOCH_VERSION + 1
+)  # of an epoch that was opened by force: the mark stays in it for ever
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.NAME_BYTES_MAX)]
 Policy = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.POLICY_BYTES_MAX)]
@@ -81,6 +84,11 @@ class EpochDocument(msgspec.Struct, array_like=True, frozen=True, forbid_unknown
     cut: Annotated[list[CutRow], msgspec.Meta(max_length=limits.CUT_ROWS_MAX)]
     cut_hlc: U64  # the greatest hlc in the cut
 
+    @property
+    def forced(self) -> bool:
+        """Opened by an operator's word, perhaps without enough seals."""
+        return self.version == FORCED_VERSION
+
 
 _genesis = Canonical(Genesis, limits.EPOCH_BYTES_MAX)
 _documents = Canonical(EpochDocument, limits.EPOCH_BYTES_MAX)
@@ -99,7 +107,7 @@ def decode_genesis(data: bytes) -> Genesis:
 
 def decode_document(data: bytes) -> EpochDocument:
     document = _documents.decode(data)
-    if document.version != EPOCH_VERSION:
+    if document.version not in (EPOCH_VERSION, FORCED_VERSION):
         refuse(Reason.UNKNOWN_VERSION, f"epoch document version {document.version}")
     if document.number <= GENESIS_EPOCH:
         refuse(Reason.MALFORMED, "epoch 1 is the genesis")
@@ -143,7 +151,7 @@ def document_hash(document_bytes: bytes) -> bytes:
 
 def close_hash(document: EpochDocument) -> bytes:
     """What a SEAL names: the next roster, but not the cut that only the seals decide."""
-    promised = [
+    promised: list[object] = [
         document.cluster_id,
         document.number,
         document.previous,
@@ -152,6 +160,8 @@ def close_hash(document: EpochDocument) -> bytes:
         document.members,
         document.streams_erasable,
     ]
+    if document.forced:  # who seals another epoch has not sealed this one
+        promised.append(True)
     return signing.tagged_hash(signing.TAG_CLOSE, encode(promised))
 
 
@@ -203,6 +213,7 @@ class Epochs:
     cut_hlc: Hlc = Hlc(0)
     node_numbers: dict[NodeId, NodeNo] = field(default_factory=dict)
     node_ids: dict[NodeNo, NodeId] = field(default_factory=dict)
+    forced: list[EpochNo] = field(default_factory=list)  # opened by force
 
     @classmethod
     def from_genesis(cls, genesis_bytes: bytes) -> "Epochs":
@@ -234,6 +245,8 @@ class Epochs:
         )
         self.by_number[epoch.number] = epoch
         self.newest = epoch
+        if document.forced:
+            self.forced.append(epoch.number)
         self.newest_hash = document_hash(document_bytes)
         self.cut_hlc = max(self.cut_hlc, Hlc(document.cut_hlc))
         self.node_numbers.update(epoch.numbers)

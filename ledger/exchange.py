@@ -97,7 +97,8 @@ class Exchange:
         due_ms = turn.now.monotonic_ms + limits.SYNC_DIFFERENCE_AGE_MS
         if self._guards.behind_asks:
             for leaf in view.leaves:
-                if self._intake.known.past.meta(leaf) is None:
+                is_unknown = leaf not in self._intake.refused
+                if is_unknown and self._intake.known.past.meta(leaf) is None:
                     self._intake.fetch.want(leaf, peer, due_ms)
         return True
 

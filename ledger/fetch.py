@@ -166,6 +166,10 @@ class Fetch:
             limits.ANSWER_BYTES_MAX,
         )
 
+    def is_asked(self, peer: NodeId, request_id: int) -> bool:
+        request = self._requests.get(request_id)
+        return request is not None and request.peer == peer
+
     def answered(self, peer: NodeId, request_id: int) -> Request | None:
         """The request that this answers; None when nothing was asked of that peer."""
         request = self._requests.get(request_id)

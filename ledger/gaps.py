@@ -72,7 +72,7 @@ class Gaps:
             return
         meta = self._past.meta_by_prefix(row.id)
         if meta is None or meta.branch.cord != cord:
-            if self._guards.behind_asks:
+            if self._guards.behind_asks and not self._dag.is_gone(cord, row.seq):
                 wants.ranges.append(self.range_to(cord, row.seq, row.id))
         elif self._guards.receipts_reconciled:
             read_seq = self._dag.branches[meta.branch].read_seq
@@ -84,7 +84,10 @@ class Gaps:
         for record in self._dag.cords.get(cord, ())[: limits.GET_ANCHOR_BRANCHES]:
             step = 1
             seq: int = record.held_seq
-            while seq > record.base_seq and len(anchors) < limits.GET_ANCHORS_MAX:
+            while (
+                seq > max(record.base_seq, record.gone_upto)
+                and len(anchors) < limits.GET_ANCHORS_MAX
+            ):
                 anchors.append((seq, self._dag.id_on(record, Seq(seq))[:PREFIX_BYTES]))
                 seq -= step
                 step *= 2

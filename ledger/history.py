@@ -29,6 +29,8 @@ class BranchRecord:
 
     Invariant: cut_seq, read_seq, signed_seq <= held_seq; base_seq < held_seq; number 0 has
     base_seq 0. An event of the line has seq base_seq + 1 .. held_seq; below lie those of `parent`.
+    What has been pruned lies below the cut: gone_upto < cut_seq, and a cord with several branches
+    is never pruned.
     `receipts` count in the newest epoch opened alone.
     """
 
@@ -48,6 +50,7 @@ class BranchRecord:
     receipts: dict[NodeNo, tuple[Seq, InvNumber]] = field(default_factory=dict)
     spared_from: Seq = Seq(0)  # lowest seq whose signature has not been verified; 0: none
     spared_upto: Seq = Seq(0)
+    gone_upto: Seq = Seq(0)  # events up to this one are held no more, or never were
 
     def copy(self) -> "BranchRecord":
         return BranchRecord(
@@ -67,6 +70,7 @@ class BranchRecord:
             dict(self.receipts),
             self.spared_from,
             self.spared_upto,
+            self.gone_upto,
         )
 
 
@@ -92,6 +96,8 @@ class Saved:
     proofs: list[bytes] = field(default_factory=list)
     newest_journal_own: Journal = Journal(0)
     recovering: bool = False
+    pruned_to: EpochNo = EpochNo(0)  # the checkpoint that history begins with; 0: all is there
+    overruling: tuple[bytes, tuple[bytes, ...]] | None = None  # a forced epoch, and its seals
 
 
 class Held(NamedTuple):

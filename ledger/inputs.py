@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from quipu.ledger.words import EpochNo, NodeId, Ticket
+from quipu.ledger.words import BranchKey, EpochNo, InvNumber, NodeId, NodeNo, Seq, Ticket
 
 
 class EntriesSubmitted(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +64,22 @@ class EpochOpened:
     seals: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryPruned:
+    """So much of what lies below the cut of that epoch is to be let go; a long history in many
+    steps. `rows`: the last event that goes, by branch."""
+
+    epoch: EpochNo
+    rows: tuple[tuple[BranchKey, Seq], ...]
+    feed_upto: int
+    invs: tuple[tuple[NodeNo, InvNumber], ...] = ()  # those below this number, by signer
+
+
+@dataclass(frozen=True, slots=True)
+class ForceFollowed:
+    """An operator says that this node goes with the epoch that others opened by force."""
+
+
 Input = (
     EntriesSubmitted
     | PeerConnected
@@ -73,4 +89,6 @@ Input = (
     | EpochOpened
     | EpochOffered
     | ReadyAsked
+    | HistoryPruned
+    | ForceFollowed
 )

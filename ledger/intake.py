@@ -11,7 +11,7 @@ from quipu.ledger import limits
 from quipu.ledger.admission import Admission, Circumstances, Placed, Verdict
 from quipu.ledger.confirmer import Confirmer
 from quipu.ledger.double_signing import prove_signer
-from quipu.ledger.effects import NodeConvicted, StoreEvent, StoreInv, StoreProof
+from quipu.ledger.effects import DropEvents, NodeConvicted, StoreEvent, StoreInv, StoreProof
 from quipu.ledger.event import EventMeta, SignedEvent, Standing
 from quipu.ledger.evidence import check_proof, prove_author
 from quipu.ledger.fetch import Fetch
@@ -87,13 +87,33 @@ class Intake:
             if verdict.placed is None:
                 turn.note(how.peer, Reason.FORKED)
                 continue
-            self.hold(event, verdict.placed, turn)
+            if event.id in self.known.entry_points:
+                self.enter(event, verdict.placed, turn)
+            else:
+                self.hold(event, verdict.placed, turn)
             if not how.asked:
                 turn.events.append(event)
             count += 1
             for child in self.waiting.release(event.id):
                 queue.append((child.event, None, how._replace(peer=child.peer, asked=child.asked)))
         return count
+
+    def enter(self, event: SignedEvent, placed: Placed, turn: Turn) -> None:
+        """The tip of a cord in a cut, and nothing below it: what was held there goes, too."""
+        meta, known = placed.meta, self.known
+        point = known.entry_points.pop(event.id)
+        record = known.dag.branches.get(meta.branch)
+        if record is not None and record.held_seq > record.gone_upto:
+            first = Seq(record.gone_upto + 1)
+            known.past.forget(record.key, first, record.held_seq)
+            self.proving.forget(record.key)
+            turn.keep(DropEvents(record.key, first, record.held_seq))
+        self.hold(event, placed, turn)
+        known.dag.enter(meta, point.is_newest)
+        for identity, (cord, seq) in list(known.cut_wanted.items()):
+            if cord == point.cord and seq <= point.seq:
+                del known.cut_wanted[identity]
+        known.receipts.forget_below(point.cord, point.seq)
 
     def take_granted(self, event: SignedEvent, meta: EventMeta, peer: NodeId, turn: Turn) -> bool:
         """Of a run that was found right, so that nothing is left to judge. False: what waited for
@@ -238,6 +258,8 @@ class Intake:
         meta = self.known.past.meta(EventId(row.id))
         if meta is None and not self.known.guards.rows_need_held_id:
             meta = self._by_position(row)
+        if meta is None and self.known.dag.is_gone(row.cord, row.seq):
+            return  # Read, whoever holds it
         if meta is None:
             is_parked = self.known.receipts.park(signer, row, inv)
             if is_parked and not self.fetch.is_far_behind(turn.now):
@@ -272,7 +294,7 @@ class Intake:
             meta = self.known.past.meta(EventId(row.id))
             if meta is not None:
                 self.confirmer.take_over(meta)
-            else:
+            elif not self.known.dag.is_gone(row.cord, row.seq):
                 self.known.receipts.park(self.known.me, row, inv)
                 self.fetch.want(EventId(row.id), self.known.node_id, turn.now.monotonic_ms)
 
@@ -309,7 +331,7 @@ class Intake:
             meta = self.known.past.meta(identity)
             if meta is not None:
                 self.known.dag.cut_at(meta)
-            else:
+            elif not self.known.dag.is_gone(cord, seq):
                 self.known.cut_wanted[identity] = (cord, seq)
 
 
@@ -323,5 +345,6 @@ FOR_GOOD = frozenset(
         Reason.EPOCH_FALLS,
         Reason.WRONG_CLUSTER,
         Reason.NOT_A_MEMBER,
+        Reason.PRUNED,
     }
 )

@@ -33,6 +33,7 @@ INV_ROWS_MAX = 1024  # 32 authors x 16 open journals, twice
 INV_BYTES_MAX = 128 * KIB  # 1,024 rows of about 60 B, with room
 JOURNALS_SIGNED_MAX = 16  # journals of an author above the cut that get receipts
 CHECKPOINT_JOURNALS = 8  # open journals of an author: half of what gets receipts
+FEED_NUMBER_MAX = 2**63 - 1  # of what became Read at one node: never reached
 CHECKPOINT_EVENTS = 100_000  # between two checkpoints: what a pruned node keeps whole
 CHECKPOINT_INTERVAL_MS = 600_000  # between two checkpoints while there is anything new
 CHECKPOINT_GAP_MS = 10_000  # after an epoch was opened: what can never be in a cut asks for none

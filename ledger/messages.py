@@ -150,6 +150,13 @@ class ReadyMessage(
     statement: bytes
 
 
+class Pruned(msgspec.Struct, array_like=True, frozen=True, tag=12, forbid_unknown_fields=True):
+    """Some of what was asked for lies below the checkpoint that this node begins with."""
+
+    request_id: U64
+    epoch: Number32
+
+
 Message = (
     EventMessage
     | InvMessage
@@ -162,6 +169,7 @@ Message = (
     | EpochOffer
     | ReadyWant
     | ReadyMessage
+    | Pruned
 )
 
 _SIGNED_BEGINNINGS = (b"\x92\x01", b"\x92\x02")  # arrays of two, EventMessage and InvMessage

@@ -8,7 +8,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import Held, History
 from quipu.ledger.inv import Inv
 from quipu.ledger.messages import PREFIX_BYTES, bytes_of
-from quipu.ledger.words import EpochNo, EventId, Hlc, InvNumber, NodeNo, Seq, Slot
+from quipu.ledger.words import BranchKey, EpochNo, EventId, Hlc, InvNumber, NodeNo, Seq, Slot
 
 
 class Past:
@@ -32,8 +32,17 @@ class Past:
         self._recalled.clear()
         self._recalled_at.clear()
         while len(self._order) > limits.METAS_RECENT_MAX:
-            identity = self._order.popleft()
-            meta = self._metas.pop(identity)
+            self._drop(self._order.popleft())
+
+    def forget(self, key: BranchKey, first: Seq, last: Seq) -> None:
+        """These are held no more."""
+        for slot in [slot for slot in self._slots if slot.branch == key]:
+            if first <= slot.seq <= last:
+                self._drop(self._slots[slot])
+
+    def _drop(self, identity: EventId) -> None:
+        meta = self._metas.pop(identity, None)
+        if meta is not None:  # else it was forgotten before
             del self._slots[meta.slot]
             del self._prefixes[identity[:PREFIX_BYTES]]
 

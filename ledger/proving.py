@@ -51,6 +51,10 @@ class Proving:
         if record.key not in self._works:
             self._works[record.key] = Work(meta.seq)
 
+    def forget(self, key: BranchKey) -> None:
+        """What was spared there is held no more."""
+        self._works.pop(key, None)
+
     def is_good(self, record: BranchRecord, seq: Seq, identity: EventId, signature: bytes) -> bool:
         """Whether the signature of this event of that line is known to be good, or is now."""
         if record.spared_from <= seq <= record.spared_upto:

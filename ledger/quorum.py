@@ -27,6 +27,13 @@ def max_confirms(policy: str, n: int) -> int:
     return number
 
 
+def fitting(policy: str, n: int) -> str:
+    """The same for a smaller roster; a number that does not fit it becomes `majority`."""
+    if policy in POLICIES or int(policy) <= n - 1:
+        return policy
+    return MAJORITY
+
+
 def liars_borne(policy: str, n: int) -> int:
     """How many lying members the finality of this policy withstands."""
     return (n - 1) // 3 if policy == TWO_THIRDS else 0

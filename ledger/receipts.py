@@ -118,6 +118,15 @@ class Receipts:
                 cords.pop(meta.branch.cord, None)
         return due
 
+    def forget_below(self, cord: Cord, seq: Seq) -> None:
+        """Rows up to there name what is gone: it is Read whoever holds it."""
+        for cords in self._parked.values():
+            for row in [row for row in cords.get(cord, ()) if row.seq <= seq]:
+                cords[cord].remove(row)
+                self._waiting_for.pop(row.id, None)
+            if not cords.get(cord, True):
+                del cords[cord]
+
     def names(self, identity: EventId, besides: NodeNo) -> bool:
         """Whether a member other than `besides` has a parked receipt for exactly this event."""
         return any(signer != besides for signer in self._waiting_for.get(identity, ()))

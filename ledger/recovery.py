@@ -39,13 +39,14 @@ class Recovery:
 
     def __init__(self, recovering: bool, now: Now) -> None:
         self.state = State.RECOVERING if recovering else State.LISTENING
+        self.is_overruled = False  # others went on by force, without this node
         self.told: dict[NodeNo, None] = {}
         self._doubted: dict[NodeNo, None] = {}
         self._listens_until_ms = now.monotonic_ms + limits.START_WAIT_MS
 
     @property
     def may_sign(self) -> bool:
-        return self.state is State.READY
+        return self.state is State.READY and not self.is_overruled
 
     @property
     def is_recovering(self) -> bool:

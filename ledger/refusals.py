@@ -34,9 +34,11 @@ class Reason(StrEnum):
     NO_PROOF = "no-proof"  # evidence, seals or a bundle that prove nothing
     NOT_READ = "not-read"  # asked to prove an event for which no certificate is held
     UNREAD_BACKLOG = "unread-backlog"
+    OVERRULED = "overruled"  # the cluster went on by force, without this node
     CATCHING_UP = "catching-up"  # a new member writes once its Model contains the cut
     ROOM_FULL = "room-full"
     UNREQUESTED = "unrequested"
+    PRUNED = "pruned"  # at or below what has been let go of that cord: its cut is final
     # --- the log ---
     BAD_INDEX = "bad-index"  # not the next one, or not in the log that it is said to be in
     BAD_REGIME = "bad-regime"  # promised to another node, or falls along the log

@@ -32,7 +32,8 @@ def read_seals(
     cluster_id: bytes,
     verify: Verifier,
 ) -> dict[NodeNo, Inv]:
-    """The same, and the seals by their signer's number for who goes on to their rows.
+    """The same, and the seals by their signer's number for who goes on to their rows. A document
+    that is marked as forced needs one: whether it may stand at all is asked by who takes it.
 
     Strict: one bad seal refuses all of them, so there is nothing to hide among the good ones.
     """
@@ -58,10 +59,15 @@ def read_seals(
         if not has_valid_signature(seal, verify):
             refuse(Reason.BAD_SIGNATURE, "seal")
         sealed[number] = seal
-    needed = quorum.seals_needed(previous.policy, len(previous.members))
+    needed = 1 if document.forced else quorum.seals_needed(previous.policy, len(previous.members))
     if len(sealed) < needed:
         refuse(Reason.NO_PROOF, f"{len(sealed)} seals, {needed} needed")
     return sealed
+
+
+def are_enough(sealed: int, previous: Epoch) -> bool:
+    """Whether so many seals make an epoch that needs no force."""
+    return sealed >= quorum.seals_needed(previous.policy, len(previous.members))
 
 
 def sealers_needed(epoch: Epoch, seals: int) -> int:

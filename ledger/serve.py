@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from quipu.ledger import limits
-from quipu.ledger.history import Held
+from quipu.ledger.history import BranchRecord, Held
 from quipu.ledger.inv import decode_inv
 from quipu.ledger.known import Known
 from quipu.ledger.messages import (
@@ -24,15 +24,17 @@ from quipu.ledger.messages import (
     EventBytes,
     GetData,
     InvWant,
+    Pruned,
     RangeWant,
     bytes_of,
 )
 from quipu.ledger.past import Past
 from quipu.ledger.pressure import Pressure
 from quipu.ledger.proving import Proving
+from quipu.ledger.pruning import Pruning
 from quipu.ledger.refusals import Reason
 from quipu.ledger.turn import Turn
-from quipu.ledger.words import Cord, EventId, InvNumber, NodeId, NodeNo, Now, Seq, Slot
+from quipu.ledger.words import Cord, EventId, InvNumber, Journal, NodeId, NodeNo, Now, Seq, Slot
 
 _causal = itemgetter(*map(Held._fields.index, ("hlc", "id")))
 
@@ -69,13 +71,16 @@ class Stretch:
 
 
 class Serve:
-    def __init__(self, known: Known, proving: Proving, pressure: Pressure) -> None:
+    def __init__(
+        self, known: Known, proving: Proving, pressure: Pressure, pruning: Pruning
+    ) -> None:
         self._known = known
         self._dag = known.dag
         self._past = known.past
         self._receipts = known.receipts
         self._proving = proving
         self._pressure = pressure
+        self._pruning = pruning
         self._asked: deque[tuple[NodeId, GetData]] = deque()
         self._next_ms = 0  # no history before, as long as entries of clients come
         self._live = Room(0, 0)  # that came since the last answer
@@ -84,7 +89,11 @@ class Serve:
     def ask(self, peer: NodeId, want: GetData, turn: Turn) -> None:
         if not want.ranges:
             turn.send(peer, self._answer(want, _usual()))
-        elif sum(asker == peer for asker, _ in self._asked) < limits.REQUESTS_PER_PEER_MAX:
+            return
+        if any(self._is_gone(wanted) for wanted in want.ranges):
+            # Ahead of the answer, for with that the request is over.
+            turn.send(peer, Pruned(want.request_id, self._pruning.pruned_to))
+        if sum(asker == peer for asker, _ in self._asked) < limits.REQUESTS_PER_PEER_MAX:
             self._asked.append((peer, want))
         else:
             turn.note(peer, Reason.ROOM_FULL, "requests that wait for an answer")
@@ -171,17 +180,33 @@ class Serve:
                 sent.add(held.id)
                 yield held
 
+    def _is_gone(self, want: RangeWant) -> bool:
+        """Whether something of it has been pruned here, or it lies below altogether."""
+        cord = Cord(NodeNo(want.author_no), Journal(want.journal))
+        if not self._dag.is_gone(cord, 1):
+            return False
+        tip = self._past.meta_by_prefix(want.last)
+        if tip is None:
+            return self._dag.is_gone(cord, want.last_seq)
+        record = self._dag.branches[tip.branch]
+        return tip.branch.cord == cord and self._start(want, record) <= record.gone_upto
+
+    def _start(self, want: RangeWant, record: BranchRecord) -> Seq:
+        """Behind the newest anchor that lies on the line."""
+        for seq, prefix in want.anchors:
+            anchor = self._past.meta_by_prefix(prefix)
+            if anchor is not None and anchor.seq == seq and self._dag.is_on_line(anchor, record):
+                return Seq(seq + 1)
+        return Seq(1)
+
     def _range(self, want: RangeWant) -> Stretch:
         tip = self._past.meta_by_prefix(want.last)
         if tip is None or tuple(tip.branch.cord) != (want.author_no, want.journal):
             return Stretch(self._past)
         record = self._dag.branches[tip.branch]
-        start = Seq(1)
-        for seq, prefix in want.anchors:
-            anchor = self._past.meta_by_prefix(prefix)
-            if anchor is not None and anchor.seq == seq and self._dag.is_on_line(anchor, record):
-                start = Seq(seq + 1)
-                break
+        start = self._start(want, record)
+        if start <= record.gone_upto:  # what is left of it could not be placed
+            return Stretch(self._past)
         return Stretch(
             self._past,
             [

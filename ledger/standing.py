@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from quipu.ledger.epochs import (
     EPOCH_VERSION,
+    FORCED_VERSION,
     EpochDocument,
     Member,
     cluster_id_of,
@@ -53,10 +54,10 @@ class Standing(NamedTuple):
             max(self.cut_hlc, document.cut_hlc),
         )
 
-    def next_document(self) -> EpochDocument:
+    def next_document(self, forced: bool = False) -> EpochDocument:
         """The same roster once more; its cut is decided by the seals."""
         return EpochDocument(
-            version=EPOCH_VERSION,
+            version=FORCED_VERSION if forced else EPOCH_VERSION,
             cluster_id=self.cluster_id,
             number=self.number + 1,
             previous=self.hash,

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from quipu.dumps.manifest import finish
 from quipu.node import limits
@@ -15,6 +15,7 @@ from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow
 from quipu.node.logs import Log, Threshold
 from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations
+from quipu.node.pruning import Retention, note_archived
 from quipu.node.report import is_report_kept, read_report, write_report
 from quipu.node.soundness import Soundness
 from quipu.node.whole_file import disk_errors
@@ -23,6 +24,20 @@ from quipu.storage.backup import partial_of, refuse_taken
 BACKUP_FOLDER = "backups"
 DUMP_FOLDER = "dumps"
 HOUR_S = 3_600
+
+
+class Pruning(Protocol):
+    @property
+    def retention(self) -> Retention:
+        """As the settings say."""
+
+    def prune(self, retention: Retention, dry_run: bool = False) -> Operation:
+        """Raises `OperationRuns`."""
+
+    def start(self) -> None:
+        """By itself, from now on."""
+
+    async def stop(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -39,6 +54,7 @@ class Administration:
     log: Log
     threshold: Threshold = field(default_factory=Threshold)
     reload: Callable[[], list[str]] = list  # as SIGHUP does; says what could not be read
+    pruner: "Pruning | None" = None
     _daily: "asyncio.Task[None] | None" = None
 
     # --- operations -----------------------------------------------------------------------------
@@ -82,6 +98,7 @@ class Administration:
             done = await self._beside(operation, *arguments)
             with disk_errors():
                 await asyncio.to_thread(finish, target, self.sign)
+                await asyncio.to_thread(note_archived, self.folder, done["feed_upto"], target)
             return done
 
         return self.operations.start(OperationKind.EXPORT, work)
@@ -121,6 +138,11 @@ class Administration:
         if interval_s > 0:
             self._daily = asyncio.create_task(self._scrub_on(interval_s))
 
+    def prune_on(self) -> None:
+        """From now on, where the settings bound what is kept."""
+        if self.pruner is not None:
+            self.pruner.start()
+
     async def _scrub_on(self, interval_s: float) -> None:
         pause_s = 0.0
         while True:
@@ -135,4 +157,6 @@ class Administration:
     async def close(self) -> None:
         if self._daily is not None:
             self._daily.cancel()
+        if self.pruner is not None:
+            await self.pruner.stop()
         await self.operations.close()

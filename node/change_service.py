@@ -20,6 +20,21 @@ class NomineeRefused(Exception):
         self.how = how
 
 
+class Unforced(StrEnum):
+    """Why nothing is done by force."""
+
+    QUORUM = "quorum-answers"
+    UNFIT = "cannot-force"
+
+
+class ForceRefused(Exception):
+    """Nothing was done."""
+
+    def __init__(self, why: Unforced, detail: str) -> None:
+        super().__init__(detail)
+        self.why = why
+
+
 class Stage(StrEnum):
     """How far a change is."""
 
@@ -50,6 +65,15 @@ class RosterStatus(NamedTuple):
     policy: str
     change: ChangeProgress | None
     ended: ChangeEnded | None  # the newest that an operator asked for
+    forced: tuple[int, ...] = ()  # epochs that were opened by force
+    overruled_by: int | None = None  # the forced epoch that this node was left out of
+
+
+class Recovered(NamedTuple):
+    """What `recover` came to."""
+
+    epoch: int
+    followed: bool  # others had opened it
 
 
 class RosterChanges(Protocol):
@@ -59,3 +83,8 @@ class RosterChanges(Protocol):
         """Answers the id of the change once its members have said that they are ready, and the
         epoch that there is ends. Raises `NomineeRefused`, `ChangeInFlight`, `NoQuorum`,
         `OrderUnknown`, `Overloaded` or `Draining`."""
+
+    async def recover(self) -> Recovered:
+        """By force: the other members are lost for ever, and this node goes on alone; or, where
+        another one did so and left this one out, this node follows it. Raises `ForceRefused`,
+        `OrderUnknown` or `Draining`."""

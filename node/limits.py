@@ -86,6 +86,14 @@ SCRUB_RETRY_S = 3_600.0  # after a scrub that could not be done
 SCRUB_FILE_BYTES_MAX = 64 * KIB  # the note of the last scrub
 REPORT_BYTES_MAX = 1 * MIB  # of the consistency of 128 nodes, with every finding that people read
 
+# --- pruning -------------------------------------------------------------------------------------
+PRUNE_STEP_EVENTS = 256  # let go in one turn: some milliseconds of the writer
+PRUNE_STEP_INVS = 1_024  # receipts, which are small
+EVENT_OVERHEAD_BYTES = 400  # of one event beside its bytes: index, feed, tables, room in pages
+PRUNE_INTERVAL_S = 600.0  # between two looks at what may go: as often as there is a checkpoint
+PRUNE_ENDS_S = 10.0  # for the last step to be durable before an operator is told
+PRUNE_PAUSE_S = 0.02  # between two steps: entries of clients come first
+
 # --- changes of roster ---------------------------------------------------------------------------
 ROSTER_LOOK_MS = 1_000  # what comes with time alone, as a checkpoint, is looked for so often
 CHANGE_SETTLED_S = 20.0  # READYs take 10 s at most; what takes longer is told by its progress

@@ -10,7 +10,8 @@ from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.limits import SERIALIZERS_MAX
 from quipu.ledger.signing import KeyPair, Verifier, verify
 from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
-from quipu.node.ordering import CommittedModel, Ordering, OrderingSettings
+from quipu.node.committed_model import CommittedModel
+from quipu.node.ordering import Ordering, OrderingSettings
 from quipu.node.rostering import Rostering
 from quipu.node.service import Mark
 from quipu.node.view import View
@@ -70,7 +71,7 @@ class Machine:
         """Of the newest epoch: who had no number may have one, and then a log."""
         surroundings, ordering = self.surroundings, self.ordering
         number = self.view.epochs.node_numbers.get(surroundings.key.node_id, NOT_A_MEMBER)
-        if number == ordering.own_no:
+        if number == ordering.own_no and not ordering.is_forgotten:
             return
         model, now = CommittedModel(self.store, self.view), surroundings.clock()
         self.ordering = _ordering(surroundings, model, self.core, now)
@@ -116,7 +117,8 @@ class Machine:
 
 def _built(surroundings: Surroundings, store: Store) -> tuple[Core, View, Ordering]:
     now, saved = surroundings.clock(), store.saved()
-    view = View.of(surroundings.genesis, saved, store.stats().feed)
+    stats = store.stats()
+    view = View.of(surroundings.genesis, saved, stats.feed, stats.feed_first)
     config = CoreConfig(
         surroundings.key,
         surroundings.genesis,

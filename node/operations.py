@@ -21,6 +21,7 @@ class OperationKind(StrEnum):
 
     BACKUP = "backup"
     EXPORT = "export"
+    PRUNE = "prune"
     SCRUB = "scrub"
 
 

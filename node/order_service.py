@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
 from quipu.node.config_service import Config
+from quipu.node.numbers import NumberHeld
 
 
 class JournalGone(Exception):
@@ -89,6 +90,14 @@ class LockGranted(NamedTuple):
     last: int
 
 
+class NumberGone(Exception):
+    """What stood under numbers below this one is not held any more."""
+
+    def __init__(self, oldest: int) -> None:
+        super().__init__(f"numbers below {oldest} are not held any more")
+        self.oldest = oldest
+
+
 class NumberPublished(NamedTuple):
     number: int
     running: bytes
@@ -118,6 +127,9 @@ class Order(Protocol):
     # `Draining`
     def sequence(self, name: str) -> SequenceState | None:
         """As far as it is applied here; None: never used."""
+
+    def number(self, name: str, number: int) -> NumberHeld | None:
+        """What was published under it; None: nothing yet. Raises `NumberGone`."""
 
     def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
         """Those with a name above `after`, by name."""

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from quipu.ledger import limits as ledger_limits
-from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEvent
+from quipu.ledger.effects import Durable, PutBranch, PutOwnState, StoreEpoch
+from quipu.ledger.epochs import decode_document
 from quipu.ledger.event import EventMeta
-from quipu.ledger.history import BranchRecord
 from quipu.ledger.inputs import Input
 from quipu.ledger.log.effects import (
     BaseTaken,
     EntryChosen,
+    ForgetLog,
     ItemsNotOrdered,
     ItemsOrdered,
     LogEffects,
@@ -45,79 +46,15 @@ from quipu.ledger.order.items import EventReference, encode_item
 from quipu.ledger.order.journal import ROSTER_PART, Applied, Journal, decode_record
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import KeyPair, Verifier
-from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq, Slot
+from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Seq
 from quipu.node import limits
+from quipu.node.committed_model import CommittedModel
 from quipu.node.configuring import Configuring
+from quipu.node.numbers import Numbers
 from quipu.node.rostering import BothGates, Rostering
-from quipu.node.view import View
-from quipu.storage.store import Store
 
 ENTROPY_BYTES = 8
 LIFE_RANDOM_BITS = 20
-
-
-@dataclass(slots=True)
-class CommittedModel:
-    """The Model as the disk has it; within a turn, as its transaction will leave it."""
-
-    store: Store
-    view: View
-    recent: dict[EventId, EventMeta] = field(default_factory=dict)
-    _coming: dict[BranchKey, BranchRecord] = field(default_factory=dict)
-    _coming_metas: dict[BranchKey, list[EventMeta]] = field(default_factory=dict)
-
-    def expect(self, durable: Sequence[Durable]) -> None:
-        """What the core has decided in this turn is one transaction with what the log decides."""
-        for effect in durable:
-            match effect:
-                case StoreEvent(meta=meta):
-                    self.remember(meta)
-                    self._coming_metas.setdefault(meta.branch, []).append(meta)
-                case PutBranch(record=record):
-                    self._coming[record.key] = record
-
-    def settle(self) -> None:
-        """It is committed, and the view says so."""
-        self._coming.clear()
-        self._coming_metas.clear()
-
-    def branch(self, key: BranchKey) -> BranchRecord:
-        return self._coming.get(key) or self.view.branches[key]
-
-    def is_read(self, meta: EventMeta) -> bool:
-        record = self._coming.get(meta.branch)
-        return self.view.is_read(meta) if record is None else record.read_seq >= meta.seq
-
-    def metas(self, key: BranchKey, first: Seq, last: Seq, count_max: int) -> list[EventMeta]:
-        found = self.store.metas_from(Slot(*key.cord, first, key.number), last, count_max)
-        begun = found[-1].seq if found else first - 1
-        fresh = [m for m in self._coming_metas.get(key, ()) if begun < m.seq <= last]
-        return [*found, *fresh] if len(found) < count_max else found
-
-    def read_meta(self, identity: EventId) -> EventMeta | None:
-        meta = self.recent.get(identity)
-        if meta is None:
-            meta = self.store.meta(identity)
-            if meta is None:
-                return None
-            self.remember(meta)
-        return meta if self.is_read(meta) else None
-
-    def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
-        found: list[tuple[BranchKey, Seq, EventId]] = []
-        record = self.view.branches[branch]
-        while record.base_seq:
-            below = branch._replace(number=record.parent)
-            identity = self.store.id_at(Slot(*below.cord, record.base_seq, below.number))
-            if identity is not None:
-                found.append((below, record.base_seq, identity))
-            record = self.view.branches[below]
-        return found
-
-    def remember(self, meta: EventMeta) -> None:
-        self.recent[meta.id] = meta
-        if len(self.recent) > limits.METAS_RECENT_MAX:
-            del self.recent[next(iter(self.recent))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +79,9 @@ class Ordering:
     own_no: NodeNo
     configuring: Configuring = field(init=False)
     discovering: Discovering = field(init=False)
+    numbers: Numbers = field(default_factory=Numbers)
     _met: int = 0  # the epoch whose members are known as neighbours
+    is_forgotten: bool = False  # with the turn under way: the cluster went on without this node
     core_recovers: bool = False  # the core knows that its disk was lost or set back
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for what becomes ordered
     kept_to: Callable[[], int | None] = lambda: None  # what is above it somebody here still reads
@@ -183,6 +122,7 @@ class Ordering:
             settings.entropy().to_bytes(ENTROPY_BYTES, "big"),
             settings.verify,
             is_awaited=is_awaited,
+            is_overruled=lambda: rostering.core.is_overruled,
             check_state=decode_record,
         )
         saved = _with_life(store.saved_log(), settings.entropy(), now)
@@ -250,6 +190,9 @@ class Ordering:
 
     def step(self, inputs: list[LogInput], coming: Sequence[Durable], now: Now) -> LogEffects:
         """`coming`: what the core makes durable in the same transaction."""
+        if self._is_put_out(coming):
+            self.is_forgotten = True  # all in memory is of a log that is none any more
+            return LogEffects([ForgetLog()])
         inputs = [*self._inputs, *inputs]
         self._inputs.clear()
         self.model.expect(coming)
@@ -264,6 +207,12 @@ class Ordering:
         effects = self.machine.step(inputs, now)
         effects.spoken += said
         return effects
+
+    def _is_put_out(self, coming: Sequence[Durable]) -> bool:
+        """By an epoch that others opened by force: it is followed in this turn."""
+        found = [decode_document(e.document) for e in coming if isinstance(e, StoreEpoch)]
+        key = self.settings.key.node_id
+        return any(d.forced and all(m.node_id != key for m in d.members) for d in found)
 
     def _meet(self) -> None:
         """The members of a new epoch are neighbours."""
@@ -394,6 +343,7 @@ class Ordering:
             if one.entry.index % limits.ORDER_MARK_ENTRIES == 0:
                 self.discovering.has_applied(one.entry.index, self.journal.sequences.digest())
         self.discovering.has_applied(self.journal.applied, None)
+        self.numbers.take(found, self.machine.state.log.base.index)
         return found
 
     def _hear(self, notice: object) -> None:

@@ -49,6 +49,8 @@ from quipu.node.network import Network
 from quipu.node.news import Newsroom
 from quipu.node.operations import Operations
 from quipu.node.order_service import OrderUnknown
+from quipu.node.pruner import Pruner
+from quipu.node.pruning import retention_of
 from quipu.node.questions import Answers
 from quipu.node.running import RunningLedger
 from quipu.node.service import Draining, PeerMoved
@@ -212,15 +214,26 @@ def _administration(
     def forget_dead_readers() -> None:
         ledger.machine.store.forget_dead_readers()  # the store may be another by then
 
+    operations, kept = Operations(wall_ms, log), settings.store
+    pruner = Pruner(
+        directory.path,
+        ledger,
+        operations,
+        log,
+        retention_of(kept),
+        kept.prune_archived_only,
+        wall_ms,
+    )
     return Administration(
         directory.path,
         keys,
         directory.key.sign,
         lambda: None,
         forget_dead_readers,
-        Operations(wall_ms, log),
+        operations,
         ledger.soundness,
         log,
+        pruner=pruner,
     )
 
 
@@ -270,6 +283,7 @@ def _outlets(node: Node) -> Outlets:
     def epoch_opened() -> None:
         network.roster_changed(tuple(ledger.machine.view.epoch.members.values()))
         ledger.machine.roster_changed()
+        ledger.roster.epoch_opened()
 
     def core_rebuilt() -> None:
         network.core_rebuilt()
@@ -396,6 +410,7 @@ async def run(settings: Settings, log: Log, start_faces: StartFaces) -> Exit:
         )
         faces = await start_faces(node)
         node.administration.scrub_every(settings.store.scrub_interval_h * HOUR_S)
+        node.administration.prune_on()
         notify.notify(notify.READY)
         async with _watched(node):
             await node.stopping.wait()

@@ -106,8 +106,8 @@ class Rostering:
                     given.append(ItemsProposed(next_ticket(), (data,)))
                 case ProposeSerializers(nodes):
                     given.append(SerializersProposed(next_ticket(), nodes))
-                case EnrolMembers(epoch, keys, listeners):
-                    given.append(RosterChanged(epoch, keys, listeners))
+                case EnrolMembers(epoch, keys, listeners, barred):
+                    given.append(RosterChanged(epoch, keys, listeners, barred))
         if machine.waits_for_model:
             given.append(ModelGrew())  # a clock, or an event that is held, may be what was missing
         busy = self.registrar.is_busy or machine.waits_for_model

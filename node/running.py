@@ -55,6 +55,7 @@ from quipu.node.waiters import Waiters, answered
 from quipu.node.writer import Writer
 from quipu.p2p.effects import QueryEnded
 from quipu.p2p.words import Endpoint, PeerState, PeerView
+from quipu.storage.store import StoreStats
 
 
 @dataclass(slots=True)
@@ -245,6 +246,17 @@ class RunningLedger:
         return self.machine.store.feed(after, limit)
 
     @property
+    def feed_first(self) -> int:
+        return self.machine.view.feed_first
+
+    @property
+    def history_from(self) -> int:
+        return self.machine.view.pruned_to
+
+    def was_pruned(self, event_id: EventId) -> bool:
+        return self.machine.store.was_pruned(event_id)
+
+    @property
     def feed_number(self) -> int:
         return self.machine.view.feed_number
 
@@ -423,9 +435,8 @@ class RunningLedger:
                 "bytes_waiting": self.inbox.bytes_held,
                 "subscriptions": len(self.newsroom.listeners),
                 "consumers": len(self.consumers.all()),
-                "store_events": stats.events,
-                "store_used_bytes": stats.used_bytes,
-                "store_file_bytes": stats.file_bytes,
+                **_of_store(stats),
+                "history_from": self.history_from,
                 "store_full": int(self.inbox.is_full),
                 "draining": int(self.inbox.is_draining),
                 "scrub_findings": self.soundness.found,
@@ -445,3 +456,13 @@ class RunningLedger:
             **{f"peer-{cause}": count for cause, count in network.refused.items()},
             **{f"link-{fault}": count for fault, count in network.faults.items()},
         }
+
+
+def _of_store(stats: StoreStats) -> dict[str, float]:
+    return {
+        "store_events": stats.events,
+        "store_used_bytes": stats.used_bytes,
+        "store_live_bytes": stats.live_bytes,
+        "store_file_bytes": stats.file_bytes,
+        "events_pruned": stats.pruned,
+    }

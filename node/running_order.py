@@ -17,9 +17,11 @@ from quipu.ledger.words import EventId, NodeNo
 from quipu.node import limits
 from quipu.node.inbox import Inbox
 from quipu.node.machine import Machine
+from quipu.node.numbers import NumberHeld
 from quipu.node.order_service import (
     JournalGone,
     LockGranted,
+    NumberGone,
     NumberPublished,
     OrderedEntry,
     OrderStatus,
@@ -139,6 +141,14 @@ class RunningOrder:
             return None
         holder = found.holder if found.is_locked else None
         return SequenceState(name, found.number, found.running, found.token, holder, found.last)
+
+    def number(self, name: str, number: int) -> NumberHeld | None:
+        found = self.machine.ordering.numbers.find(name, number)
+        state = self.machine.ordering.journal.sequences.known(name)
+        if found is None and state is not None and 0 < number <= state.number:
+            oldest = self.machine.ordering.numbers.oldest(name)
+            raise NumberGone(state.number + 1 if oldest is None else oldest)
+        return found
 
     def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
         names = self.machine.ordering.journal.sequences.names()

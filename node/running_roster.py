@@ -4,20 +4,25 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from quipu.ledger.inputs import ForceFollowed
 from quipu.ledger.log.effects import ItemsNotOrdered, ItemsOrdered, LogSpoken
-from quipu.ledger.log.inputs import ItemsProposed
+from quipu.ledger.log.inputs import ItemsProposed, VotersForced
 from quipu.ledger.log.words import LogTicket
 from quipu.ledger.order.changes import encode_change
 from quipu.ledger.order.wishes import Candidate, Ending, Wish, check_wish, wish_id
+from quipu.ledger.seals import are_enough
 from quipu.ledger.words import NodeId
 from quipu.node import limits
 from quipu.node.change_service import (
     ChangeEnded,
     ChangeInFlight,
     ChangeProgress,
+    ForceRefused,
     NomineeRefused,
+    Recovered,
     RosterStatus,
     Stage,
+    Unforced,
 )
 from quipu.node.inbox import Inbox
 from quipu.node.machine import Machine
@@ -39,6 +44,7 @@ class RunningRoster:
     _waiting: dict[LogTicket, tuple[bytes, asyncio.Future[bytes]]] = field(default_factory=dict)
     _settling: dict[bytes, asyncio.Future[bytes]] = field(default_factory=dict)
     _dialled: bytes = b""  # the nominees of this wish
+    _recovering: list[tuple[int, asyncio.Future[int]]] = field(default_factory=list)
 
     @property
     def _rostering(self) -> Rostering:
@@ -47,8 +53,11 @@ class RunningRoster:
     def status(self) -> RosterStatus:
         state = self._rostering.book.state
         ended = None if state.ended is None else ChangeEnded(*state.ended)
+        epochs, core = self.machine.view.epochs, self.machine.core
         epoch = self.machine.view.epoch
-        return RosterStatus(epoch.number, epoch.policy, self._progress(), ended)
+        by = epoch.number + 1 if core.coming.overruling is not None else None
+        forced = tuple(epochs.forced)
+        return RosterStatus(epoch.number, epoch.policy, self._progress(), ended, forced, by)
 
     def _progress(self) -> ChangeProgress | None:
         state = self._rostering.book.state
@@ -93,6 +102,52 @@ class RunningRoster:
         finally:
             self._settling.pop(identity, None)
 
+    # --- by force -------------------------------------------------------------------------------
+    async def recover(self) -> Recovered:
+        if self.inbox.is_draining:
+            raise Draining("the node is stopping")
+        core, wanted = self.machine.core, self.machine.view.epoch.number + 1
+        follows = core.coming.overruling is not None
+        if follows:
+            self.inbox.give(ForceFollowed())
+        else:
+            self._check_lost()
+            self.inbox.push_log(VotersForced())
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._recovering.append((wanted, answer))
+        try:
+            async with asyncio.timeout(limits.CHANGE_SETTLED_S):
+                return Recovered(await answer, follows)
+        except TimeoutError:
+            raise OrderUnknown("the epoch is not open yet; it goes on by itself") from None
+        finally:
+            self._recovering = [one for one in self._recovering if one[1] is not answer]
+
+    def _check_lost(self) -> None:
+        """What force could not mend, or has no need to."""
+        core, epoch = self.machine.core, self.machine.view.epoch
+        if core.me not in epoch.members:
+            raise ForceRefused(Unforced.UNFIT, f"this node is no member of epoch {epoch.number}")
+        answering = {core.known.node_id, *(peer for peer in core.sync.views)}
+        count = sum(node in answering for node in epoch.numbers)
+        if are_enough(count, epoch):
+            raise ForceRefused(
+                Unforced.QUORUM, f"{count} of {len(epoch.members)} members answer: that is enough"
+            )
+        if not core.recovery.may_sign:
+            raise ForceRefused(Unforced.UNFIT, "this node may not sign: its disk was lost")
+        lacking = len(core.known.cut_wanted)
+        if lacking:
+            raise ForceRefused(
+                Unforced.UNFIT, f"this node lacks {lacking} events of the newest cut"
+            )
+
+    def epoch_opened(self) -> None:
+        number = self.machine.view.epoch.number
+        for wanted, answer in self._recovering:
+            if number >= wanted and not answer.done():
+                answer.set_result(number)
+
     def _settle(self) -> None:
         """Who waits is told once the epoch ends for its change, or nothing comes of it."""
         state = self._rostering.book.state
@@ -133,10 +188,13 @@ class RunningRoster:
 
     def fail_all(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, {}
-        answers = [answer for _, answer in waiting.values()]
+        answers: list[asyncio.Future[bytes]] = [answer for _, answer in waiting.values()]
         for answer in [*answers, *self._settling.values()]:
             if not answer.done():
                 answer.set_exception(error)
+        for _, opened in self._recovering:
+            if not opened.done():
+                opened.set_exception(error)
 
     def _dial_nominees(self) -> None:
         """A master asks them whether they are ready, whomever they are attached to themselves."""

@@ -20,6 +20,7 @@ from quipu.ledger.evidence import Conviction
 from quipu.ledger.words import Cord, EventId, Hlc, Journal, NodeId, NodeNo, Seq
 from quipu.node.change_service import RosterChanges
 from quipu.node.client_service import Clients
+from quipu.node.history_service import KeptHistory
 from quipu.node.order_service import Order
 from quipu.p2p.effects import QueryEnded
 from quipu.p2p.words import Endpoint, PeerState, PeerView
@@ -311,6 +312,7 @@ class ConsumerWish(msgspec.Struct, frozen=True):
     cursor: str
     stream: str | None
     ttl_ms: int
+    feed_number: int = 0  # that it has read up to; 0 as well where its cursor is another node's
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -343,7 +345,7 @@ class Consumers(Protocol):
 
 
 # --- the ledger ---------------------------------------------------------------------------------
-class Ledger(Protocol):
+class Ledger(KeptHistory, Protocol):
     @property
     def node_id(self) -> NodeId: ...
 
@@ -427,7 +429,7 @@ class Ledger(Protocol):
         """Breadth first, without the event itself: up to `depth` edges away, at most `limit`."""
 
     def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
-        """What became Read, in that order, numbered from 1 without gaps."""
+        """What became Read, in that order, numbered from `feed_first` on without gaps."""
 
     @property
     def feed_number(self) -> int:

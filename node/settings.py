@@ -141,6 +141,15 @@ class StoreSettings:
     scrub_interval_h: int = setting(
         24, "hours between two checks of everything that is stored; 0: never by itself"
     )
+    keep_days: int = setting(
+        0, "days that events are kept for below a checkpoint; 0: for ever", 0, 36_500
+    )
+    keep_mib: int = setting(
+        0, "MiB of the store above which the oldest events below a checkpoint go; 0: no bound", 0
+    )
+    prune_archived_only: bool = setting(
+        False, "let only go what a dump of this node (quipu export) holds"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,22 @@ from itertools import islice
 
 from quipu.ledger import signing
 from quipu.ledger.bundle_build import Lineage
-from quipu.ledger.effects import AppendFeed, Durable, PutBranch, StoreEpoch, StoreEvent, StoreProof
+from quipu.ledger.effects import (
+    AppendFeed,
+    DropFeed,
+    Durable,
+    PutBranch,
+    PutOwnState,
+    StoreEpoch,
+    StoreEvent,
+    StoreProof,
+)
 from quipu.ledger.epochs import Epoch, Epochs
 from quipu.ledger.event import EventMeta
 from quipu.ledger.evidence import Conviction, check_proof
 from quipu.ledger.history import BranchRecord, Saved
 from quipu.ledger.standing import Standing
-from quipu.ledger.words import BranchKey, EventId, NodeNo
+from quipu.ledger.words import BranchKey, EpochNo, EventId, NodeNo
 from quipu.node import limits
 from quipu.node.service import EventRead, EventStored, FrontierRow, News, ReceiptRow
 
@@ -44,13 +53,17 @@ class View:
     times: dict[EventId, Times] = field(default_factory=dict)  # oldest first
     leaves: dict[BranchKey, EventId] = field(default_factory=dict)
     unread: dict[BranchKey, None] = field(default_factory=dict)  # these hold Unread events
+    has_gone: bool = False  # something has been pruned
+    feed_first: int = 1  # the lowest number that the feed still has
+    pruned_to: EpochNo = EpochNo(0)
     receipts_moved: int = 0  # rises with every branch that is written: receipts lie in them
     _lineage: Lineage | None = None
 
     @classmethod
-    def of(cls, genesis: bytes, saved: Saved, feed_number: int) -> "View":
+    def of(cls, genesis: bytes, saved: Saved, feed_number: int, feed_first: int = 1) -> "View":
         epochs = Epochs.from_genesis(genesis)
         view = cls(genesis, epochs, Standing.of(genesis, ()), feed_number)
+        view.feed_first, view.pruned_to = feed_first, saved.pruned_to
         for record in saved.branches:
             view._put_branch(record.copy())
         for document, seals in saved.epochs:
@@ -94,6 +107,10 @@ class View:
                     self._open(document, seals)
                 case StoreProof(conviction=conviction):
                     self._put_conviction(conviction)
+                case PutOwnState(pruned_to=pruned_to):
+                    self.pruned_to = pruned_to
+                case DropFeed(upto=upto):
+                    self.feed_first = max(self.feed_first, min(upto, self.feed_number) + 1)
         return news
 
     def is_read(self, meta: EventMeta) -> bool:
@@ -154,6 +171,7 @@ class View:
     def _put_branch(self, record: BranchRecord) -> None:
         key = record.key
         self.branches[key] = record
+        self.has_gone |= record.gone_upto > 0
         self.receipts_moved += 1
         if record.leaf:
             self.leaves[key] = record.read_id

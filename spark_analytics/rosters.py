@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from quipu.dumps.checking import CheckedDump
 from quipu.spark_analytics.findings import Finding
 from quipu.spark_analytics.reading import Copy
-from quipu.verify.rosters import Lineage, read_genesis
+from quipu.verify.rosters import FORCED_VERSION, Lineage, read_genesis
 from quipu.verify.values import (
     DOCUMENT_BYTES_MAX,
     MEMBERS_MAX,
@@ -21,7 +21,6 @@ from quipu.verify.values import (
 
 Row = dict[str, object]
 GENESIS_EPOCH = 1
-FORCED_VERSION = 2  # of the document of an epoch that an operator opened without enough seals
 
 
 def node_names(dumps: Sequence[CheckedDump]) -> dict[str, str]:

@@ -5,7 +5,11 @@ from typing import assert_never
 
 from quipu.ledger.effects import (
     AppendFeed,
+    DropEvents,
+    DropFeed,
+    DropInvs,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     StoreEpoch,
     StoreEvent,
@@ -15,6 +19,7 @@ from quipu.ledger.effects import (
 from quipu.ledger.event import SignedEvent
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
@@ -25,8 +30,9 @@ from quipu.ledger.words import EventId, Slot
 from quipu.storage import keyed, keys, records
 from quipu.storage.environment import Tables, WriteTxn
 from quipu.storage.event_blob import encode_blob, entries_of, open_blob
+from quipu.storage.letting_go import LettingGo
 from quipu.storage.log_tables import LogWriter
-from quipu.storage.ownership import OWN_STATE
+from quipu.storage.ownership import OVERRULING, OWN_STATE
 from quipu.storage.store import Kept, SlotTaken, StoreCorrupt
 
 
@@ -37,6 +43,7 @@ class Batch:
         self._txn = txn
         self._tables = tables
         self._log = LogWriter(txn, tables)
+        self._going = LettingGo(txn, tables)
         self.bytes_written = 0
 
     def write(self, durable: Sequence[Kept]) -> None:
@@ -65,11 +72,18 @@ class Batch:
                 case PutOwnState():
                     value = records.encode_own_state(OWN_STATE, effect)
                     self._txn.put(OWN_STATE, value, db=self._tables.meta)
+                case DropEvents() | DropFeed() | DropInvs():
+                    self._going.write(effect)
                 case StoreLogEntry():
                     self.bytes_written += len(effect.data)
                     self._log.write(effect)
                 case DropLogFrom() | PutVote() | PutChosen() | PutConfirmed() | PutBase():
                     self._log.write(effect)
+                case ForgetLog():
+                    self._log.write(effect)
+                case PutOverruling():
+                    value = records.encode_epoch(OVERRULING, effect.document, effect.seals)
+                    self._txn.put(OVERRULING, value, db=self._tables.meta)
                 case _:
                     assert_never(effect)
 

@@ -27,7 +27,7 @@ from quipu.ledger.epochs import cluster_id_of
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import BranchKey, Slot
-from quipu.storage import environment, export_rows, keys, limits, ownership, records
+from quipu.storage import environment, export_rows, keys, letting_go, limits, ownership, records
 from quipu.storage.environment import ReadTxn, StoreMissing, Tables, records_from
 from quipu.storage.export_columns import EventColumns
 from quipu.storage.export_lookup import Lookup
@@ -59,6 +59,11 @@ def export_store(order: ExportOrder, report: Report = lambda progress: None) -> 
             owner = ownership.read_owner(txn, tables, order.source)
             if owner is None:
                 raise StoreMissing(f"{order.source} holds no store")
+            if letting_go.has_pruned(txn, tables):
+                raise ExportRefused(
+                    "history was pruned here: export from a node that keeps all of it, or from a "
+                    "backup that was made before"
+                )
             if cluster_id_of(order.genesis) != owner.cluster_id:
                 raise ExportRefused("the genesis is not that of the store")
             with _uncollected():
@@ -126,6 +131,7 @@ class _Export:
             "dump": self._number,
             "events": manifest.events,
             "read": read,
+            "feed_upto": feed_upto,
             "added": feed_upto + 1 - manifest.feed_from,
             "files": len(manifest.files),
             "bytes": sum(file.bytes for file in manifest.files),

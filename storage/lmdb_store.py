@@ -21,6 +21,7 @@ from quipu.storage import (
     environment,
     keyed,
     keys,
+    letting_go,
     limits,
     log_tables,
     ownership,
@@ -36,7 +37,8 @@ from quipu.storage.environment import (
     records_from,
 )
 from quipu.storage.event_blob import StoredEvent, held_of, meta_of_blob, open_blob
-from quipu.storage.ownership import OWN_STATE
+from quipu.storage.letting_go import NOBODY
+from quipu.storage.ownership import OVERRULING, OWN_STATE
 from quipu.storage.scrub import Scrub, ScrubProgress
 from quipu.storage.store import (
     Kept,
@@ -170,6 +172,8 @@ class LmdbStore:
             if state is None:
                 raise StoreCorrupt("meta", OWN_STATE.decode(), "is missing")
             own = records.decode_own_state(OWN_STATE, state)
+            kept = txn.get(OVERRULING, db=tables.meta)
+            forced = None if kept is None else records.decode_epoch(OVERRULING, kept)
             return Saved(
                 [records.decode_branch(*pair) for pair in records_from(txn, tables.branches)],
                 [records.decode_signer(*pair) for pair in records_from(txn, tables.signers)],
@@ -177,6 +181,8 @@ class LmdbStore:
                 [records.unguarded("proofs", *pair) for pair in records_from(txn, tables.proofs)],
                 own.newest_journal,
                 own.recovering,
+                own.pruned_to,
+                forced if forced and forced[0] else None,
             )
 
     def saved_log(self) -> SavedLog:
@@ -336,10 +342,16 @@ class LmdbStore:
         with self._snapshot as txn:
             for key, value in records_from(txn, self._tables.feed, start):
                 identity = EventId(records.unguarded("feed", key, value))
+                if identity == NOBODY:
+                    continue
                 found.append((keys.feed_of(key), identity))
                 if len(found) == limit:
                     break
         return found
+
+    def was_pruned(self, identity: EventId) -> bool:
+        with self._snapshot as txn:
+            return letting_go.was_pruned(txn, self._tables, identity)
 
     def stats(self) -> StoreStats:
         with self._snapshot as txn:

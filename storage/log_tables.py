@@ -12,6 +12,7 @@ import msgspec
 from quipu.ledger.canonical import encode
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     LogDurable,
     PutBase,
     PutChosen,
@@ -70,6 +71,10 @@ class LogWriter:
                 self._put(CHOSEN, encode((index, certificate)))
             case PutConfirmed(index, certificate):
                 self._put(CONFIRMED + keys.index_key(index), encode(certificate))
+            case ForgetLog():
+                self._drop(Index(0), None)
+                self._forget_votes()
+                self.mark_lost()
             case PutBase(record, state):
                 self._put(BASE, encode((record, state)))
                 index = Index(decode_base(record).index)
@@ -77,6 +82,12 @@ class LogWriter:
                 self._forget_confirmed(index)
             case _:
                 assert_never(effect)
+
+    def _forget_votes(self) -> None:
+        with self.txn.cursor(self.tables.votes_of_log) as cursor:
+            there = cursor.first()
+            while there:
+                there = cursor.delete() and bool(cursor.key())
 
     def mark_lost(self) -> None:
         """This disk is not the one that the node had: what that one voted, nobody knows."""

@@ -14,7 +14,11 @@ import msgspec
 
 from quipu.ledger.effects import (
     AppendFeed,
+    DropEvents,
+    DropFeed,
+    DropInvs,
     PutBranch,
+    PutOverruling,
     PutOwnState,
     StoreEpoch,
     StoreEvent,
@@ -25,6 +29,7 @@ from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Held, Saved, SignerRecord
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
@@ -37,6 +42,7 @@ from quipu.ledger.log.words import NO_INDEX, Index, Life
 from quipu.ledger.messages import bytes_of
 from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, Journal, NodeNo, Seq, Slot
 from quipu.storage import keyed, keys
+from quipu.storage.letting_go import NOBODY
 from quipu.storage.records import signer_record
 from quipu.storage.store import Kept, Owner, SlotTaken, StoreClosed, StoreFull, StoreStats
 
@@ -72,6 +78,7 @@ class _Tables:
     epochs: dict[EpochNo, tuple[bytes, tuple[bytes, ...]]] = field(default_factory=dict)
     own: dict[str, PutOwnState] = field(default_factory=dict)
     scopes: dict[bytes, tuple[keyed.KeyedPlace, ...]] = field(default_factory=dict)
+    gone: dict[EventId, bool] = field(default_factory=dict)
     inv_numbers: dict[NodeNo, list[InvNumber]] = field(default_factory=dict)  # sorted
 
     log: dict[Index, bytes] = field(default_factory=dict)
@@ -85,8 +92,9 @@ class _Tables:
             case PutBranch():
                 _put(self.branches, effect.record.key, effect.record, undo)
             case AppendFeed():
-                for identity in effect.ids:
-                    _put(self.feed, len(self.feed) + 1, identity, undo)
+                last = max(self.feed, default=0)
+                for number, identity in enumerate(effect.ids, start=last + 1):
+                    _put(self.feed, number, identity, undo)
             case StoreInv():
                 self._store_inv(effect, undo)
             case StoreProof():
@@ -97,12 +105,14 @@ class _Tables:
                 _put(self.epochs, effect.number, (effect.document, effect.seals), undo)
             case PutOwnState():
                 _put(self.own, "own", effect, undo)
+            case DropEvents() | DropFeed() | DropInvs():
+                self._let_go(effect, undo)
+            case PutVote() | PutChosen() | PutOverruling() | ForgetLog():
+                self._put_vote(effect, undo)
             case StoreLogEntry(index, data):
                 _put(self.log, index, data, undo)
             case DropLogFrom(index):
                 _drop(self.log, [at for at in self.log if at >= index], undo)
-            case PutVote() | PutChosen():
-                _put(self.votes, type(effect).__name__, effect, undo)
             case PutConfirmed(index, certificate):
                 _put(self.confirmed, index, certificate, undo)
             case PutBase(record):
@@ -112,6 +122,16 @@ class _Tables:
                 _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
             case _:
                 assert_never(effect)
+
+    def _put_vote(
+        self, effect: PutVote | PutChosen | PutOverruling | ForgetLog, undo: Undo
+    ) -> None:
+        _put(self.votes, type(effect).__name__, effect, undo)
+        if isinstance(effect, ForgetLog):
+            _drop(self.log, list(self.log), undo)
+            _drop(self.confirmed, list(self.confirmed), undo)
+            kinds = ("PutVote", "PutChosen", "PutBase")
+            _drop(self.votes, [kind for kind in kinds if kind in self.votes], undo)
 
     def _store_event(self, effect: StoreEvent, undo: Undo) -> None:
         meta = effect.meta
@@ -137,6 +157,41 @@ class _Tables:
             place = keyed.KeyedPlace(slot, index)
             _put(self.scopes, scope, (*self.scopes.get(scope, ()), place), undo)
 
+    def _let_go(self, effect: DropEvents | DropFeed | DropInvs, undo: Undo) -> None:
+        match effect:
+            case DropEvents():
+                self._drop_events(effect, undo)
+            case DropFeed(upto):
+                last = max(self.feed, default=0)
+                _drop(self.feed, [no for no in self.feed if no <= upto and no < last], undo)
+                if last and upto >= last:
+                    _put(self.feed, last, NOBODY, undo)
+            case DropInvs(signer_no, below):
+                numbers = self.inv_numbers.get(signer_no, [])
+                gone = numbers[: bisect_left(numbers, below)]
+                del numbers[: len(gone)]
+                _drop(self.invs, [(signer_no, number) for number in gone], undo)
+
+    def _drop_events(self, effect: DropEvents, undo: Undo) -> None:
+        for seq in range(effect.first, effect.last + 1):
+            slot = Slot(*effect.key.cord, Seq(seq), effect.key.number)
+            identity = self.slots.get(slot)
+            if identity is None:
+                continue
+            stored = self.events[identity]
+            prefix = keys.prefix_of(identity)
+            _take_out(self.prefixes, prefix, identity, undo)
+            _take_out(self.above, stored.meta.prev, slot, undo)
+            for parent in stored.meta.parents:
+                _take_out(self.edges, parent, slot, undo)
+            _drop(self.edges, [identity] if identity in self.edges else [], undo)
+            _drop(self.above, [identity] if identity in self.above else [], undo)
+            for index, scope in keyed.scopes_of(_bodies.decode(stored.event.body)):
+                _take_out(self.scopes, scope, keyed.KeyedPlace(slot, index), undo)
+            _drop(self.slots, [slot], undo)
+            _drop(self.events, [identity], undo)
+            _put(self.gone, identity, True, undo)
+
     def _store_inv(self, effect: StoreInv, undo: Undo) -> None:
         inv, signer_no = effect.inv, effect.signer_no
         place = (signer_no, inv.number)
@@ -149,6 +204,8 @@ class _Tables:
     def take_back(self, undo: Undo) -> None:
         for table, key, old in reversed(undo):
             if old is not _ABSENT:
+                if table is self.invs and key not in table:
+                    insort(self.inv_numbers[key[0]], key[1])
                 table[key] = old
                 continue
             del table[key]
@@ -161,6 +218,19 @@ class _Tables:
 def _put(table: dict[Any, Any], key: object, value: object, undo: Undo) -> None:
     undo.append((table, key, table.get(key, _ABSENT)))
     table[key] = value
+
+
+def _take_out(table: dict[Any, Any], key: object, item: object, undo: Undo) -> None:
+    """One of the tuple that stands there."""
+    left = tuple(one for one in table.get(key, ()) if one != item)
+    if left:
+        _put(table, key, left, undo)
+    elif key in table:
+        _drop(table, [key], undo)
+
+
+def _overruling(held: PutOverruling | None) -> tuple[bytes, tuple[bytes, ...]] | None:
+    return (held.document, held.seals) if held is not None and held.document else None
 
 
 def _drop(table: dict[Any, Any], keys_gone: Sequence[object], undo: Undo) -> None:
@@ -244,6 +314,8 @@ class MemoryStore:
             [tables.proofs[key] for key in sorted(tables.proofs)],
             own.newest_journal,
             own.recovering,
+            own.pruned_to,
+            _overruling(tables.votes.get("PutOverruling")),
         )
 
     def saved_log(self) -> SavedLog:
@@ -252,7 +324,7 @@ class MemoryStore:
         chosen = tables.votes.get("PutChosen", PutChosen(NO_INDEX, ()))
         return SavedLog(
             Life(1),
-            self._recovering and vote is None,
+            (self._recovering or "ForgetLog" in tables.votes) and vote is None,
             None if vote is None else vote.record,
             None if base is None else base.record,
             b"" if base is None else base.state,
@@ -353,16 +425,21 @@ class MemoryStore:
 
     def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
         feed = self._open().feed
-        first = max(after, 0) + 1
-        last = min(len(feed), first + limit - 1)
-        return [(number, feed[number]) for number in range(first, last + 1)]
+        first = max(after + 1, min(feed, default=1), 1)
+        last = min(max(feed, default=0), first + limit - 1)
+        found = [(number, feed[number]) for number in range(first, last + 1)]
+        return [row for row in found if row[1] != NOBODY]
+
+    def was_pruned(self, identity: EventId) -> bool:
+        return identity in self._open().gone
 
     def stats(self) -> StoreStats:
         tables = self._open()
+        feed_end = max(tables.feed, default=0) + 1
         size = sum(stored.event.size for stored in tables.events.values())
         return StoreStats(
             len(tables.events),
-            len(tables.feed),
+            max(tables.feed, default=0),
             len(tables.invs),
             len(tables.branches),
             len(tables.proofs),
@@ -370,6 +447,9 @@ class MemoryStore:
             len(tables.log),
             size,
             size,
+            size,
+            min((no for no, one in tables.feed.items() if one != NOBODY), default=feed_end),
+            len(tables.gone),
             size,
         )
 

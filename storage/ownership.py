@@ -8,12 +8,14 @@ import lmdb
 from quipu.ledger.effects import PutOwnState
 from quipu.ledger.words import Journal, NodeId
 from quipu.storage import environment, limits, records
-from quipu.storage.environment import ReadTxn, Tables
+from quipu.storage.environment import ReadTxn, Tables, WriteTxn
 from quipu.storage.log_tables import LogWriter
 from quipu.storage.store import Owner, StoreCorrupt, StoreError
 
 OWN_STATE = b"own"
+OVERRULING = b"overruling"
 FORMAT_VERSION = 2  # 2: the log has tables
+FORMAT_PRUNED = 3  # the same, and something was let go: older programs would call it damage
 FORMAT_OLDEST = 1  # the oldest that this program reads
 
 _FORMAT, _CLUSTER, _NODE = b"format", b"cluster", b"node"
@@ -82,6 +84,13 @@ def upgraded(env: lmdb.Environment, path: Path, tables: Tables) -> Tables:
     return tables
 
 
+def note_pruned(txn: WriteTxn, tables: Tables) -> None:
+    """With the first thing that is let go."""
+    value = records.guarded(_FORMAT, _NUMBER.pack(FORMAT_PRUNED))
+    if txn.get(_FORMAT, db=tables.meta) != value:
+        txn.put(_FORMAT, value, db=tables.meta)
+
+
 def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
     """Whose store it is, None: nobody's yet. Refuses a format that is not ours."""
     values = {key: txn.get(key, db=tables.meta) for key in (_FORMAT, _CLUSTER, _NODE)}
@@ -93,8 +102,8 @@ def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
             raise StoreCorrupt("meta", key.decode(), "is missing")
         found[key] = records.unguarded("meta", key, value)
     version = _NUMBER.unpack(found[_FORMAT])[0]
-    if version > FORMAT_VERSION:
-        raise FormatTooNew(f"{path} has format {version}, this program knows {FORMAT_VERSION}")
+    if version > FORMAT_PRUNED:
+        raise FormatTooNew(f"{path} has format {version}, this program knows {FORMAT_PRUNED}")
     if version < FORMAT_OLDEST:
         raise FormatTooOld(f"{path} has format {version}, the oldest readable is {FORMAT_OLDEST}")
     if version >= FORMAT_VERSION and tables.log is None:

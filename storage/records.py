@@ -46,6 +46,7 @@ class _Branch(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     receipts: list[tuple[int, int, int]]  # signer, seq, number of the Inv; in the given order
     spared_from: int = 0  # absent in records of the first stores
     spared_upto: int = 0
+    gone_upto: int = 0  # absent where nothing was pruned
 
 
 class _Signer(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -63,6 +64,7 @@ class _Epoch(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class _OwnState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     newest_journal: int
     recovering: bool
+    pruned_to: int = 0  # absent where nothing was pruned
 
 
 _branches = msgspec.msgpack.Decoder(_Branch)
@@ -89,7 +91,7 @@ def _undecodable(table: str, key: Bytes, error: Exception) -> NoReturn:
 
 def encode_branch(key: bytes, record: BranchRecord) -> bytes:
     receipts = [(no, seq, number) for no, (seq, number) in record.receipts.items()]
-    values = (
+    values: tuple[object, ...] = (
         record.base_seq,
         record.parent,
         record.held_seq,
@@ -106,6 +108,8 @@ def encode_branch(key: bytes, record: BranchRecord) -> bytes:
         record.spared_from,
         record.spared_upto,
     )
+    if record.gone_upto:
+        values = (*values, record.gone_upto)
     return guarded(key, encode(values))
 
 
@@ -136,6 +140,7 @@ def _branch_record(place: BranchKey, branch: _Branch) -> BranchRecord:
         {NodeNo(no): (Seq(seq), InvNumber(number)) for no, seq, number in branch.receipts},
         Seq(branch.spared_from),
         Seq(branch.spared_upto),
+        Seq(branch.gone_upto),
     )
 
 
@@ -173,7 +178,10 @@ def decode_epoch(key: Bytes, value: Bytes) -> tuple[bytes, tuple[bytes, ...]]:
 
 
 def encode_own_state(key: bytes, state: PutOwnState) -> bytes:
-    return guarded(key, encode((state.newest_journal, state.recovering)))
+    values: tuple[object, ...] = (state.newest_journal, state.recovering)
+    if state.pruned_to:
+        values = (*values, state.pruned_to)
+    return guarded(key, encode(values))
 
 
 def decode_own_state(key: Bytes, value: Bytes) -> PutOwnState:
@@ -182,7 +190,7 @@ def decode_own_state(key: Bytes, value: Bytes) -> PutOwnState:
         state = _own_states.decode(payload)
     except msgspec.DecodeError as error:
         _undecodable("meta", key, error)
-    return PutOwnState(Journal(state.newest_journal), state.recovering)
+    return PutOwnState(Journal(state.newest_journal), state.recovering, EpochNo(state.pruned_to))
 
 
 # --- the index: prefix of an id -> where the events with that prefix lie -----------------------

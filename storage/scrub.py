@@ -18,7 +18,7 @@ from quipu.ledger.inv import has_valid_signature as has_valid_inv_signature
 from quipu.ledger.refusals import Refused
 from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import BranchKey, EventId, NodeNo, Seq, Slot
-from quipu.storage import keyed, keys, limits, log_tables, records
+from quipu.storage import keyed, keys, letting_go, limits, log_tables, records
 from quipu.storage.environment import (
     ReadTxn,
     Snapshot,
@@ -93,6 +93,8 @@ class Scrub:
         self._authors: dict[NodeNo, bytes] = {}
         self._fed: dict[BranchKey, Seq] = {}  # last seq of each branch in the feed so far
         self._feed_last = 0
+        self._feed_begins = 1
+        self._begins: dict[BranchKey, Seq] = {}  # the first seq that is kept of each branch
         self._epoch_last = 1
         self._slice_bytes = 0
         self.progress = ScrubProgress()
@@ -185,23 +187,48 @@ class Scrub:
     def _check_below(self, txn: ReadTxn, stored: StoredEvent, place: str) -> None:
         """Prev and parents are held, earlier, and lead back here."""
         header, below = stored.header, list[StoredEvent]()
-        if header.seq > 1:
+        is_first = self._is_first_kept(txn, stored.slot)
+        wanted = [EventId(header.prev)] if header.seq > 1 else []
+        wanted += [EventId(identity) for identity in header.parents]
+        gone = {one for one in wanted if self._may_be_gone(txn, one, is_first)}
+        if header.seq > 1 and EventId(header.prev) not in gone:
             prev = self._held(txn, EventId(header.prev), place, "prev")
             if prev is not None:
                 below.append(prev)
                 if prev.slot[:2] != stored.slot[:2] or prev.slot.seq != stored.slot.seq - 1:
                     self.progress.add("events", place, "prev is not the event before it")
         child = keys.slot_key(stored.slot)
-        for identity in header.parents:
-            parent = self._held(txn, EventId(identity), place, "parent")
+        for identity in wanted[header.seq > 1 :]:
+            parent = None if identity in gone else self._held(txn, identity, place, "parent")
             if parent is not None:
                 below.append(parent)
                 if txn.get(keys.slot_key(parent.slot) + child, db=self._tables.edges) is None:
                     self.progress.add("edges", place, f"no edge from {identity.hex()}")
-        if header.depth != 1 + max([one.header.depth for one in below], default=0):
+        depth = 1 + max([one.header.depth for one in below], default=0)
+        if header.depth < depth or (header.depth > depth and not gone):
             self.progress.add("events", place, "its depth is not 1 + the greatest below")
         if any(one.header.hlc >= header.hlc for one in below):
             self.progress.add("events", place, "its hlc is not above those below")
+
+    def _gone_upto(self, txn: ReadTxn, branch: BranchKey) -> Seq:
+        """Asked where something is missing, and for the first event of each branch."""
+        key = keys.branch_key(branch)
+        value = txn.get(key, db=self._tables.branches)
+        try:
+            return Seq(0) if value is None else records.decode_branch(key, value).gone_upto
+        except StoreCorrupt:
+            return Seq(0)  # found where it lies
+
+    def _is_first_kept(self, txn: ReadTxn, slot: Slot) -> bool:
+        """The tip of a cut, which stands there without what it rests on."""
+        if self._begins.get(slot.branch) is None:
+            self._begins[slot.branch] = Seq(self._gone_upto(txn, slot.branch) + 1)
+        return 1 < slot.seq <= self._begins[slot.branch]
+
+    def _may_be_gone(self, txn: ReadTxn, identity: EventId, is_first: bool) -> bool:
+        if self._place_of(txn, identity) is not None:
+            return False
+        return is_first or letting_go.was_pruned(txn, self._tables, identity)
 
     def _held(self, txn: ReadTxn, identity: EventId, place: str, role: str) -> StoredEvent | None:
         slot = self._place_of(txn, identity)
@@ -226,6 +253,8 @@ class Scrub:
     def _check_index(self, txn: ReadTxn, key: bytes, value: memoryview) -> None:
         for identity, slot in records.index_rows(key, value):
             blob = txn.get(keys.slot_key(slot), db=self._tables.events)
+            if blob is None and slot.seq <= self._gone_upto(txn, slot.branch):
+                continue  # it was damaged when it was let go
             if blob is None:
                 what = f"names {identity.hex()}, which is not there"
                 self.progress.add("ids", keys.describe(slot), what)
@@ -315,22 +344,42 @@ class Scrub:
         number = keys.feed_of(key)
         place = f"number {number}"
         if number != self._feed_last + 1:
-            self.progress.add("feed", place, f"follows number {self._feed_last}")
+            if self._is_where_feed_begins(txn, key):
+                self._fed.clear()  # what was let go up to here, meanwhile or before
+                self._feed_begins = number
+            else:
+                self.progress.add("feed", place, f"follows number {self._feed_last}")
         self._feed_last = number
         identity = EventId(records.unguarded("feed", key, value))
+        if identity == letting_go.NOBODY:
+            return
         stored = self._held(txn, identity, f"feed {place}", "event")
         if stored is None:
             return
+        is_first = self._is_first_kept(txn, stored.slot)
         for below in (stored.header.prev, *stored.header.parents):
-            if below == self._cluster_id:
+            if below == self._cluster_id or is_first:
                 continue
             slot = self._place_of(txn, EventId(below))
-            if slot is not None and self._fed.get(slot.branch, 0) < slot.seq:
+            if slot is not None and not self._is_fed(slot):
                 what = f"{keys.describe(stored.slot)} comes before {keys.describe(slot)}"
                 self.progress.add("feed", place, what)
         if self._fed.get(stored.slot.branch, 0) >= stored.slot.seq:
             self.progress.add("feed", place, f"{keys.describe(stored.slot)} comes a second time")
         self._fed[stored.slot.branch] = stored.slot.seq
+
+    def _is_where_feed_begins(self, txn: ReadTxn, key: bytes) -> bool:
+        return (
+            letting_go.has_pruned(txn, self._tables)
+            and next(records_from(txn, self._tables.feed))[0] == key
+        )
+
+    def _is_fed(self, slot: Slot) -> bool:
+        """Before the event that is looked at. Where the feed does not begin with 1, what has come
+        of a branch before is not known until something of it comes."""
+        if self._feed_begins > 1 and slot.branch not in self._fed:
+            return True
+        return self._fed.get(slot.branch, 0) >= slot.seq
 
     def _check_branches(self, txn: ReadTxn) -> None:
         for key, value in records_from(txn, self._tables.branches):
@@ -354,5 +403,7 @@ class Scrub:
         if txn.get(keys.slot_key(above), db=self._tables.events) is not None:
             self.progress.add("branches", place, f"an event lies above held_seq {record.held_seq}")
         fed = self._fed.get(record.key, 0)
+        if not fed and self._feed_begins > 1:
+            return  # all of it became Read before that
         if fed != (record.read_seq if record.read_seq > record.base_seq else 0):
             self.progress.add("branches", place, f"read_seq {record.read_seq}, the feed has {fed}")

@@ -29,7 +29,7 @@ class StoreStats(NamedTuple):
     """What is in it, without counting: the cost does not grow with the ledger."""
 
     events: int
-    feed: int  # events that became Read, the number of the last one
+    feed: int  # events that became Read here, the pruned ones too: the number of the last one
     invs: int
     branches: int
     proofs: int
@@ -38,6 +38,9 @@ class StoreStats(NamedTuple):
     used_bytes: int  # pages that hold something or once did
     file_bytes: int
     map_bytes: int
+    feed_first: int = 1  # the lowest number that is still there
+    pruned: int = 0  # events that were held here and let go
+    live_bytes: int = 0  # pages that hold something now; the others are used again
 
 
 class StoreError(Exception):
@@ -86,7 +89,8 @@ class Store(History, Protocol):
         and no vote was stored since."""
 
     def feed(self, after: int, limit: int) -> list[tuple[int, EventId]]:
-        """Events in the order in which they became Read, numbered from 1 without gaps."""
+        """Events in the order in which they became Read, numbered without gaps, from 1 or from the
+        first one that was not pruned."""
 
     def ids_between(self, first: bytes, last: bytes, limit: int) -> list[EventId]:
         """Ids whose first 16 bytes are not below `first` and not above `last`, in order."""
@@ -104,6 +108,10 @@ class Store(History, Protocol):
 
     def find_key(self, submitter: str | None, stream: str, key: str) -> list[tuple[EventId, int]]:
         """The entries submitted under an idempotency key, in the order of their slots."""
+
+    def was_pruned(self, identity: EventId) -> bool:
+        """Whether this event was held here and let go. A node that began with a checkpoint knows
+        nothing of what lies below it."""
 
     def stats(self) -> StoreStats: ...
 

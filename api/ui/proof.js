@@ -45,7 +45,8 @@ async function steps(bytes, wanted, step) {
   if (documents.length) {
     await step("The epochs since", async () => {
       for (const document of documents) await lineage.follow(document);
-      return [`${documents.length} epoch documents, each sealed by enough members of the epoch before; the newest is epoch ${lineage.newest.number}`];
+      const forced = lineage.forced.length ? `; opened by force, perhaps with fewer seals: epoch ${lineage.forced.join(", ")}` : "";
+      return [`${documents.length} epoch documents, each sealed by enough members of the epoch before${forced}; the newest is epoch ${lineage.newest.number}`];
     });
   }
   const event = await step("The event's id", async () => {

@@ -55,17 +55,19 @@ export async function readInv(bytes, clusterId, epoch) {
 /** The epochs of a bundle. */
 export class Lineage {
   constructor(clusterId, first) {
-    Object.assign(this, { clusterId, epochs: new Map([[1, first]]), newest: first, cut: [], seals: [], hash: clusterId });
+    Object.assign(this, { clusterId, epochs: new Map([[1, first]]), newest: first, cut: [], forced: [], seals: [], hash: clusterId });
     this.numberOf = new Map([...first.members.values()].map((one) => [one.id, one.number]));
   }
 
   async follow([bytes, seals]) {
     const { values, ends } = decodeArray(bytes);
-    need(values.length === 10 && values[0] === 1, "an epoch document has another form");
+    const forced = values[0] === 2; // opened by an operator's word: one seal is enough
+    need(values.length === 10 && (forced || values[0] === 1), "an epoch document has another form");
     const [, cluster, number, before, , policy, members, , cut] = values;
     need(same(cluster, this.clusterId) && number === this.newest.number + 1 && same(before, this.hash), "the epoch documents do not follow each other");
-    const promised = bytes.slice(ends[0] - 1, ends[7]);
-    promised[0] = 0x97; // fields 1 to 7 as an array of their own: what CLOSE promised
+    const marked = forced ? [0xc3] : [], fields = bytes.slice(ends[0] - 1, ends[7]);
+    const promised = new Uint8Array([...fields, ...marked]);
+    promised[0] = 0x97 + marked.length; // fields 1 to 7 as an array of their own: what CLOSE promised
     const close = await tagged("close", promised);
     this.seals = [];
     for (const seal of seals) {
@@ -74,7 +76,8 @@ export class Lineage {
       need(!this.seals.some((one) => one.member === read.member), "two seals of one member");
       this.seals.push(read);
     }
-    const needed = sealsNeeded(this.newest.policy, this.newest.members.size);
+    const needed = forced ? 1 : sealsNeeded(this.newest.policy, this.newest.members.size);
+    if (forced) this.forced.push(number);
     need(this.seals.length >= needed, `${this.seals.length} seals, ${needed} needed`);
     this.newest = epochOf(number, policy, members);
     for (const member of this.newest.members.values()) {

@@ -52,6 +52,12 @@ class PutBase:
     state: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class ForgetLog:
+    """The whole log and the vote go, and the disk counts as lost: the cluster went on without this
+    node, by force, and its operator lets it follow."""
+
+
 # --- spoken -------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class SendLogMessage:
@@ -127,7 +133,7 @@ class LogInputRefused:
     detail: str
 
 
-LogDurable = StoreLogEntry | DropLogFrom | PutVote | PutChosen | PutConfirmed | PutBase
+LogDurable = StoreLogEntry | DropLogFrom | PutVote | PutChosen | PutConfirmed | PutBase | ForgetLog
 LogSpoken = (
     SendLogMessage
     | EntryChosen

@@ -7,7 +7,8 @@ index) is adopted, and the PROMISEs are counted under the voters that this log n
 from dataclasses import dataclass
 
 from quipu.ledger import limits
-from quipu.ledger.log.entry import decode_log_entry, next_digest
+from quipu.ledger.log.entry import decode_log_entry, encode_log_entry, next_digest
+from quipu.ledger.log.evidence import Watch
 from quipu.ledger.log.messages import (
     Prepare,
     PrepareRefused,
@@ -17,10 +18,11 @@ from quipu.ledger.log.messages import (
 )
 from quipu.ledger.log.quorum import Voters, have_majority
 from quipu.ledger.log.roles import Cause, Role
+from quipu.ledger.log.serializers import Stage, encode_set
 from quipu.ledger.log.state import LogState, LogTurn
 from quipu.ledger.log.statements import Promise, decode_promise
 from quipu.ledger.log.suffix import Suffix
-from quipu.ledger.log.words import NO_REGIME, Index, Regime
+from quipu.ledger.log.words import NO_REGIME, Index, Place, Regime
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import NodeNo
 
@@ -130,6 +132,21 @@ class Election:
         self.rest(turn.now_ms)
         self._prepare(turn)
         return self._elected()
+
+    def campaign_alone(self, turn: LogTurn) -> bool:
+        """By an operator's word the set is this node alone, for all that its log holds; in a
+        regime that it promises to itself. Whether elected, as it is."""
+        state = self._state
+        regime = self._next_regime()
+        assert regime is not None
+        state.promise(regime, state.own_no)
+        item = encode_set(Stage.FORCED, (state.own_no,))
+        place = Place(regime, Index(state.log.last_index + 1))
+        state.append(encode_log_entry(place, state.own_no, [item]), turn)
+        state.watch = Watch()  # who comes back has forgotten its log, and is no liar for it
+        state.become(Cause.SILENCE)
+        state.become(Cause.WELCOME)
+        return self.campaign(turn)
 
     def _prepare(self, turn: LogTurn) -> None:
         state = self._state

@@ -61,6 +61,7 @@ class RosterChanged:
     epoch: EpochNo
     keys: tuple[tuple[NodeNo, NodeId], ...]
     listeners: tuple[NodeNo, ...]
+    barred: tuple[NodeNo, ...] = ()  # put out by force, and not taken in again: never heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,11 @@ class DiskSetBack:
 @dataclass(frozen=True, slots=True)
 class RecoveryForced:
     """An operator says that this node may vote, whatever its lost disk said."""
+
+
+@dataclass(frozen=True, slots=True)
+class VotersForced:
+    """An operator says that the other voters are lost for ever: this node alone votes."""
 
 
 LogInput = (
@@ -84,4 +90,5 @@ LogInput = (
     | RosterChanged
     | DiskSetBack
     | RecoveryForced
+    | VotersForced
 )

@@ -25,6 +25,7 @@ from quipu.ledger.log.inputs import (
     RecoveryForced,
     RosterChanged,
     SerializersProposed,
+    VotersForced,
 )
 from quipu.ledger.log.master import Master, Proposal, Standing, Written
 from quipu.ledger.log.messages import (
@@ -86,6 +87,9 @@ class LogMachine:
     # --- one turn -------------------------------------------------------------------------------
     def step(self, inputs: Sequence[LogInput], now: Now) -> LogEffects:
         turn = LogTurn(now.monotonic_ms)
+        if self.state.settings.is_overruled():
+            self._stand_still(inputs, turn)
+            return turn.effects
         if self._voter.goes_on:
             self._voter.retry(turn)
         for item in inputs:
@@ -99,6 +103,8 @@ class LogMachine:
         """When to step again though nothing came, in monotonic milliseconds; None: never."""
         role = self.state.role
         due: int | None
+        if self.state.settings.is_overruled():
+            return self._tickets.next_deadline() if self.state.master is None else AT_ONCE
         if self._voter.goes_on:
             return AT_ONCE
         if role is Role.MASTER:
@@ -153,14 +159,37 @@ class LogMachine:
             case LogCompacted():
                 self._on_compacted(item, turn)
             case RosterChanged():
-                self.state.enrol(item.epoch, dict(sorted(item.keys)), item.listeners)
-                self._master.forget_others()
+                self._enrol(item)
             case DiskSetBack():
                 self._lose_disk(turn)
             case RecoveryForced():
                 self._recovery.force()
+            case VotersForced():
+                self._force_voters(turn)
             case _:
                 assert_never(item)
+
+    def _enrol(self, item: RosterChanged) -> None:
+        self.state.enrol(item.epoch, dict(sorted(item.keys)), item.listeners, item.barred)
+        self._master.forget_others()
+
+    def _stand_still(self, inputs: Sequence[LogInput], turn: LogTurn) -> None:
+        """The cluster went on without this node, by force: what it does now would be a fork."""
+        if self.state.role is Role.MASTER:
+            self._step_down(Cause.NO_QUORUM, turn)
+        self.state.follow(None, turn)
+        for item in inputs:
+            match item:
+                case RosterChanged():
+                    self._enrol(item)
+                case ItemsProposed(ticket) | SerializersProposed(ticket):
+                    turn.say(ItemsNotOrdered(ticket, is_known=True, reason=NO_QUORUM))
+                case ReadAsked(ticket):
+                    turn.say(ReadReady(ticket, None))
+                case _:
+                    pass  # nobody is answered
+        self._tickets.tick(turn)
+        self.state.keep_vote(turn)
 
     def _tick(self, turn: LogTurn) -> None:
         state = self.state
@@ -210,6 +239,17 @@ class LogMachine:
         promises = self._election.adopt(turn)
         self.state.follow(self.state.own_no, turn)
         self._master.open(promises, turn)
+
+    def _force_voters(self, turn: LogTurn) -> None:
+        """All that this log holds may have been chosen: nothing of it is dropped."""
+        state = self.state
+        if state.log.voters.all == (state.own_no,):
+            return
+        self._recovery.force()
+        is_master = state.role is Role.MASTER
+        self._step_down(Cause.NO_QUORUM if is_master else Cause.MASTER_HEARD, turn)
+        if self._election.campaign_alone(turn):
+            self._open(turn)
 
     def _step_down(self, cause: Cause, turn: LogTurn) -> None:
         state = self.state
@@ -297,6 +337,8 @@ class LogMachine:
         try:
             if item.peer not in self.state.keys or item.peer == self.state.own_no:
                 refuse(Reason.NOT_A_MEMBER)
+            if item.peer in self.state.barred:
+                refuse(Reason.NOT_A_MEMBER, "put out by force")
             self._route(item.peer, decode_log_message(item.data), turn)
         except Refused as refusal:
             self.state.refused(item.peer, refusal, turn)

@@ -28,6 +28,7 @@ class Stage(IntEnum):
     REFUSE = 2
     IMPLEMENT = 3
     CONFIRM = 4
+    FORCED = 5  # by an operator's word: the others are lost for ever
 
 
 class SerializerSet(
@@ -77,6 +78,12 @@ def change_in(entry: LogEntry) -> Change | None:
     if list(nodes) != sorted(set(nodes)):
         return None
     return Change(Index(entry.index), found.stage, nodes)
+
+
+def forced_in(entry: LogEntry) -> tuple[NodeNo, ...]:
+    """Who alone votes from here on, and on all that is not chosen below; none in any other."""
+    change = change_in(entry)
+    return change.nodes if change is not None and change.stage is Stage.FORCED else ()
 
 
 def voters_after(before: Voters, change: Change) -> Voters:

@@ -82,6 +82,7 @@ class LogSettings:
     verify: signing.Verifier = signing.verify
     guards: LogSafeguards = ALL
     is_awaited: Callable[[], bool] = lambda: False  # somebody here waits for the order
+    is_overruled: Callable[[], bool] = lambda: False  # others went on by force, without this node
     check_state: Callable[[bytes], object] = lambda _state: None  # refuses what no base comes with
 
 
@@ -145,6 +146,7 @@ class LogState:
         self.epoch = GENESIS_EPOCH
         self.keys: dict[NodeNo, NodeId] = {}
         self.listeners: tuple[NodeNo, ...] = ()
+        self.barred: tuple[NodeNo, ...] = ()
         base = saved.base and decode_base(saved.base)
         self.log = Suffix(
             base or genesis_base(settings.cluster_id, settings.serializers), saved.entries
@@ -200,9 +202,13 @@ class LogState:
         return not self.waits and self.own_no in self.deciding
 
     def enrol(
-        self, epoch: EpochNo, keys: dict[NodeNo, NodeId], listeners: tuple[NodeNo, ...]
+        self,
+        epoch: EpochNo,
+        keys: dict[NodeNo, NodeId],
+        listeners: tuple[NodeNo, ...],
+        barred: tuple[NodeNo, ...] = (),
     ) -> None:
-        self.epoch, self.keys, self.listeners = epoch, keys, listeners
+        self.epoch, self.keys, self.listeners, self.barred = epoch, keys, listeners, barred
 
     def become(self, cause: Cause) -> None:
         role = TRANSITIONS.get((self.role, cause))

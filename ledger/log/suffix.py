@@ -167,7 +167,10 @@ class Suffix:
     def _hold(self, held: Held) -> None:
         self._held.append(held)
         change = change_in(held.entry)
-        if change is not None:
+        if change is not None and change.stage is Stage.FORCED:
+            self._changes.append(change)
+            self._segments = [Segment(Index(self.base.index + 1), Voters(change.nodes))]
+        elif change is not None:
             self._changes.append(change)
             voters = voters_after(self.voters, change)
             if voters != self.voters:  # Confirm itself still needs both
@@ -187,7 +190,7 @@ class Suffix:
 
     def base_at(self, index: int) -> Base:
         """The base that a log has which forgets what lies at and below this index."""
-        voters = self.base.voters
+        voters = self._segments[0].voters
         for segment in self._segments[1:]:
             if segment.start <= index + 1 and self._begun(segment, index):
                 voters = segment.voters

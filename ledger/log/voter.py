@@ -20,6 +20,7 @@ from quipu.ledger.log.messages import (
     PromiseMessage,
 )
 from quipu.ledger.log.roles import Role
+from quipu.ledger.log.serializers import forced_in
 from quipu.ledger.log.state import LogState, LogTurn
 from quipu.ledger.log.statements import UNSIGNED, Accepted, Promise, decode_accepted, sign_promise
 from quipu.ledger.log.suffix import Suffix, decode_base
@@ -195,9 +196,17 @@ class Voter:
                 refuse(Reason.BAD_REGIME, f"{entry.regime} after {before} in {regime}")
             if at <= state.chosen and log.at(at).data != data:
                 refuse(Reason.CHOSEN_DIFFERS, f"index {at}")
+            if forced_in(entry) and self._has_a_say(at, data):
+                refuse(Reason.NOT_A_VOTER, "a set that this voter never agreed to")
             before = Regime(entry.regime)
             read.append(entry)
         return read
+
+    def _has_a_say(self, at: int, data: bytes) -> bool:
+        """Who votes is not put out by force: its operator lets it forget its log first."""
+        state, log = self._state, self._state.log
+        is_known = log.holds(at) and log.at(at).data == data
+        return not is_known and not state.recovering and state.own_no in log.voters.all
 
     def _ready(self, index: int, entries: list[bytes], read: list[LogEntry], regime: int) -> int:
         """How many of them may be taken now. What a master adopted needs no Model. A node that

@@ -68,7 +68,12 @@ class ChangeState:
 
 
 ENDS = frozenset({"live", "drop", "implemented", "confirm", "refuse"})
-_SET_STAGES = {Stage.NOMINATE: "nominate", Stage.IMPLEMENT: "implement", Stage.CONFIRM: "confirm"}
+_SET_STAGES = {
+    Stage.NOMINATE: "nominate",
+    Stage.IMPLEMENT: "implement",
+    Stage.CONFIRM: "confirm",
+    Stage.FORCED: "confirm",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,9 @@ def unresolved(seals: Iterable[Inv], epoch: Epoch, known: Known) -> list[InvRow]
         row
         for seal in seals
         for row in seal.rows
-        if row.author_no in epoch.members and known.past.meta(EventId(row.id)) is None
+        if row.author_no in epoch.members
+        and known.past.meta(EventId(row.id)) is None
+        and not known.dag.is_gone(row.cord, row.seq)
     ]
 
 
@@ -215,7 +217,9 @@ class _Lowering:
             yield from lines.past.metas_from(first, min(upto, tip.seq))
 
     def _is_in(self, identity: EventId) -> bool:
-        meta = self._lines.past.held(identity)
+        meta = self._lines.past.meta(identity)
+        if meta is None:  # pruned since: it lay in a cut
+            return True
         if meta.seq <= self._lines.dag.branches[meta.branch].cut_seq:
             return True
         return any(self._lines.holds(tip, meta) for tip in self._tips.get(meta.branch.cord, ()))

@@ -26,6 +26,9 @@ class Model(Protocol):
     def event(self, identity: EventId) -> ModelEvent | None:
         """None: not in the Model."""
 
+    def is_gone(self, reference: EventReference) -> bool:
+        """It was in the Model, and has been pruned."""
+
     def was_ordered(self, identity: EventId) -> bool:
         """By an entry that is chosen and applied."""
 
@@ -72,11 +75,15 @@ class JournalPassage:
     def _lacks_last(self, items: Sequence[bytes]) -> bool:
         """Who is behind is asked again each time the Model grows: one look tells it no, mostly."""
         last = read_item(items[-1]) if items else None
-        return isinstance(last, EventReference) and self._model.event(EventId(last.id)) is None
+        if not isinstance(last, EventReference) or self._model.is_gone(last):
+            return False
+        return self._model.event(EventId(last.id)) is None
 
     def _may_follow(self, reference: EventReference, fresh: dict[EventId, None]) -> bool:
         identity = EventId(reference.id)
         event = self._model.event(identity)
+        if event is None and self._model.is_gone(reference):
+            return True  # only who comes late is told of it: the others have ordered it long ago
         place = (reference.node_no, reference.journal, reference.seq)
         if event is None or (event.node_no, event.journal, event.seq) != place:
             return False

@@ -28,7 +28,8 @@ from quipu.ledger.order.marks import ExecutorItem, Marks, read_mark
 from quipu.ledger.order.registry import ItemPlace, Registry, RegistryOutcome
 from quipu.ledger.order.sequences import Outcome, SequenceRow, Sequences
 from quipu.ledger.refusals import Reason, refuse
-from quipu.ledger.words import BranchKey, EventId, Seq
+from quipu.ledger.words import BranchKey, EventId, NodeNo, Seq
+from quipu.ledger.words import Journal as JournalNo
 
 FIRST_VERSION = 1  # of a state without parts
 RECORD_VERSION = 2
@@ -110,6 +111,12 @@ def encode_record(events: int, tips: list[Tip], rows: list[SequenceRow], **parts
 
 
 class Reader(Protocol):
+    def still_held(self, identities: tuple[EventId, ...]) -> tuple[EventId, ...]:
+        """Of prev and parents of an event that is held, those that have not been pruned."""
+
+    def is_gone(self, node_no: int, journal: int, seq: int) -> bool:
+        """Pruned: it was Read, and lies below a checkpoint."""
+
     def read_meta(self, identity: EventId) -> EventMeta | None:
         """None: not in the Model."""
 
@@ -153,7 +160,11 @@ class Journal:
             return None
         slot = meta.slot
         prev = () if meta.seq == 1 else (meta.prev,)
-        return ModelEvent(slot.author_no, slot.journal, slot.seq, (*prev, *meta.parents))
+        below = self.reader.still_held((*prev, *meta.parents))
+        return ModelEvent(slot.author_no, slot.journal, slot.seq, below)
+
+    def is_gone(self, reference: EventReference) -> bool:
+        return self.reader.is_gone(reference.node_no, reference.journal, reference.seq)
 
     def was_ordered(self, identity: EventId) -> bool:
         meta = self.reader.read_meta(identity)
@@ -195,6 +206,10 @@ class Journal:
         ordered: dict[BranchKey, tuple[Seq, EventId]] = {}
         for tip in record.tips:
             meta = self.reader.read_meta(EventId(tip.id))
+            if meta is None and self.reader.is_gone(tip.node_no, tip.journal, tip.seq):
+                key = BranchKey(NodeNo(tip.node_no), JournalNo(tip.journal), 0)
+                ordered[key] = (Seq(tip.seq), EventId(tip.id))
+                continue
             if meta is None:
                 return False
             for branch, seq, identity in self.reader.forks_of(meta.branch):
@@ -213,9 +228,10 @@ class Journal:
         found: dict[bytes, EventMeta] = {}
         for reference in references:
             meta = self.reader.read_meta(EventId(reference.id))
-            if meta is None:
+            if meta is not None:
+                found[reference.id] = meta
+            elif not self.is_gone(reference):
                 return None
-            found[reference.id] = meta
         return found
 
     def _apply(self, entry: LogEntry, found: dict[bytes, EventMeta]) -> Applied:
@@ -225,8 +241,10 @@ class Journal:
         for number, data in enumerate(entry.items):
             item = read_item(data)
             if isinstance(item, EventReference):
-                meta = found[item.id]
-                if not self.is_ordered(meta):
+                meta = found.get(item.id)
+                if meta is None:
+                    self._pass_gone(item)
+                elif not self.is_ordered(meta):
                     self.ordered[meta.branch] = (meta.seq, meta.id)
                     self.events += 1
                     events.append((number, meta))
@@ -241,6 +259,13 @@ class Journal:
             elif (change := self._reconfigured(data)) is not None:
                 outcomes.append((number, change))
         return Applied(entry, tuple(events), tuple(outcomes))
+
+    def _pass_gone(self, item: EventReference) -> None:
+        """Ordered before this node began with a checkpoint: its place counts, nobody reads it."""
+        key = BranchKey(NodeNo(item.node_no), JournalNo(item.journal), 0)
+        if self.ordered_seq(key) < item.seq:
+            self.ordered[key] = (Seq(item.seq), EventId(item.id))
+            self.events += 1
 
     def _reconfigured(self, data: bytes) -> ConfigOutcome | None:
         change = read_config(data)

@@ -70,7 +70,10 @@ class Opening:
             return offer
         seals = self.sealed(pending.close, epoch)
         usable = self._usable(seals, epoch)
-        if not self._is_enough(pending.close, (len(seals), usable), live, now_ms):
+        # By force the one who is left goes on with what it sealed itself.
+        enough = self._known.me in usable if pending.document.forced else False
+        enough = enough and len(pending.document.members) == 1
+        if not (enough or self._is_enough(pending.close, (len(seals), usable), live, now_ms)):
             return self.offer
         terms = CutTerms(epoch, usable, cluster_now_ms + limits.OPEN_DUE_AHEAD_MS)
         self.offer = self._computed(pending, terms, now_ms)

@@ -46,6 +46,7 @@ class EnrolMembers:
     epoch: EpochNo
     keys: tuple[tuple[NodeNo, NodeId], ...]
     listeners: tuple[NodeNo, ...]
+    barred: tuple[NodeNo, ...] = ()
 
 
 RosterOrder = TellCore | ProposeItem | ProposeSerializers | EnrolMembers
@@ -90,7 +91,7 @@ class Registrar:
     def is_busy(self) -> bool:
         """A change is under way, as far as this node has to do with it."""
         state = self.state
-        return any((self._plan, state.wish, state.pending))
+        return any((self._plan, state.wish, state.pending, state.forced))
 
     def missing(self) -> tuple[NodeId, ...]:
         """Whose READY, seal or receipt over the cut the change in flight waits for."""
@@ -149,8 +150,10 @@ class Registrar:
         if newest.number > state.standing.number:  # peers told of it before the log did
             members = list(newest.members)
         listeners = {*members, *(number for number in now.deciding.all if number in keys)}
+        listeners -= set(state.barred)
         epoch = EpochNo(max(newest.number, state.standing.number))
-        wanted = EnrolMembers(epoch, tuple(sorted(keys.items())), tuple(sorted(listeners)))
+        told = tuple(sorted(listeners))
+        wanted = EnrolMembers(epoch, tuple(sorted(keys.items())), told, state.barred)
         if wanted == self._enrolled:
             return []
         self._enrolled = wanted
@@ -159,6 +162,9 @@ class Registrar:
     # --- the master -----------------------------------------------------------------------------
     def _lead(self, now: Circumstances) -> list[RosterOrder]:
         pending, wish = self.state.pending, self.state.wish
+        if self.state.forced and (pending is None or not pending.document.forced):
+            self._plan = None
+            return self._lead_force(now)
         overtakes = wish is not None and not self.state.is_closing_for_wish
         if pending is not None and not (overtakes and pending.is_stale(now.cluster_now_ms)):
             self._plan = None
@@ -166,6 +172,17 @@ class Registrar:
         self._plan = self._planned(now)
         close = [] if self._plan is None else self._lead_close(self._plan, now)
         return close if pending is not None else [*close, *self._lead_seats(now)]
+
+    def _lead_force(self, now: Circumstances) -> list[RosterOrder]:
+        """By an operator's word: the epoch of who is left. Nobody else is asked."""
+        state = self.state
+        if not self._may("force", now, limits.LOG_TICKET_MS):
+            return []
+        left = [member for member in state.standing.members if member.node_no in state.forced]
+        policy = quorum.fitting(state.standing.policy, len(left))
+        document = state.next_document(left, policy)
+        item = Close(now.cluster_now_ms, encode(document), [])
+        return [ProposeItem(encode_change(item))]
 
     def _planned(self, now: Circumstances) -> Plan | None:
         wish, plan = self.state.wish, self._plan

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from quipu.ledger import limits
+from quipu.ledger import limits, quorum
 from quipu.ledger.canonical import Canonical, encode
 from quipu.ledger.epochs import Epoch, EpochDocument, Member, close_hash, decode_document
 from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.log.entry import LogEntry
+from quipu.ledger.log.serializers import forced_in
 from quipu.ledger.log.words import NO_INDEX, Index
 from quipu.ledger.order.changes import (
     Close,
@@ -29,6 +30,7 @@ from quipu.ledger.order.cut import CutTerms
 from quipu.ledger.order.safeguards import ALL, RosterSafeguards
 from quipu.ledger.order.wishes import Ended, Ending, Wish, Wished, WishEnded, check_wish
 from quipu.ledger.refusals import Reason, Refused, refuse
+from quipu.ledger.seals import are_enough
 from quipu.ledger.signing import Verifier
 from quipu.ledger.standing import FIRST_ATTEMPT, Standing
 from quipu.ledger.words import NodeId, NodeNo
@@ -71,7 +73,16 @@ class RosterRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_
     ended: tuple[Bytes32, str, list[Bytes32]] | None  # the newest wish that is in flight no more
 
 
+class ForcedRosterRecord(RosterRecord, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The same where members were put out by force, so that older programs refuse it."""
+
+    forced: list[int]
+    barred: list[int]
+
+
 _record = Canonical(RosterRecord, limits.CHANGE_STATE_BYTES_MAX)
+_forced_record = Canonical(ForcedRosterRecord, limits.CHANGE_STATE_BYTES_MAX)
+_FORCED_HEAD = b"\x9c"  # twelve fields
 
 
 class RosterState(NamedTuple):
@@ -81,6 +92,8 @@ class RosterState(NamedTuple):
     opened: Opened | None = None  # the newest OPEN that was seen as an item
     wish: Wished | None = None  # what an operator wants, until it is so or has ended
     ended: Ended | None = None
+    forced: tuple[NodeNo, ...] = ()  # by force these alone vote, and make the next epoch
+    barred: tuple[NodeNo, ...] = ()  # put out by force, and not taken in again
 
     @classmethod
     def of_genesis(cls, genesis: bytes) -> "RosterState":
@@ -89,7 +102,8 @@ class RosterState(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes, cluster_id: bytes) -> "RosterState":
-        record = _record.decode(data)
+        codec = _forced_record if data.startswith(_FORCED_HEAD) else _record
+        record: RosterRecord = codec.decode(data)
         standing = Standing(
             cluster_id,
             record.number,
@@ -110,24 +124,30 @@ class RosterState(NamedTuple):
             record.pending and Pending.of(*record.pending),
             wish=None if record.wish is None else Wished.of(record.wish),
             ended=ended,
+            forced=_numbers(record.forced) if isinstance(record, ForcedRosterRecord) else (),
+            barred=_numbers(record.barred) if isinstance(record, ForcedRosterRecord) else (),
         )
 
     def encode(self) -> bytes:
         standing, pending, ended = self.standing, self.pending, self.ended
-        return encode(
-            RosterRecord(
-                standing.number,
-                standing.hash,
-                standing.policy,
-                list(standing.members),
-                list(standing.streams_erasable),
-                standing.cut_hlc,
-                sorted((int(number), node_id) for node_id, number in self.numbers.items()),
-                None if pending is None else (encode(pending.document), pending.at_ms),
-                None if self.wish is None else self.wish.wish,
-                None if ended is None else (ended.id, ended.how, list(ended.nodes)),
-            )
+        record = RosterRecord(
+            standing.number,
+            standing.hash,
+            standing.policy,
+            list(standing.members),
+            list(standing.streams_erasable),
+            standing.cut_hlc,
+            sorted((int(number), node_id) for node_id, number in self.numbers.items()),
+            None if pending is None else (encode(pending.document), pending.at_ms),
+            None if self.wish is None else self.wish.wish,
+            None if ended is None else (ended.id, ended.how, list(ended.nodes)),
         )
+        if self.forced or self.barred:
+            fields = msgspec.structs.asdict(record)
+            record = ForcedRosterRecord(
+                **fields, forced=list(self.forced), barred=list(self.barred)
+            )
+        return encode(record)
 
     @property
     def epoch(self) -> Epoch:
@@ -141,17 +161,28 @@ class RosterState(NamedTuple):
         if self.pending is not None:
             attempt = self.pending.document.attempt + 1
         return msgspec.structs.replace(
-            self.standing.next_document(),
+            self.standing.next_document(self.is_forced(attempt)),
             attempt=attempt,
             policy=policy,
             members=sorted(members, key=lambda member: member.node_no),
         )
+
+    def is_forced(self, attempt: int) -> bool:
+        """Whether the next epoch is marked: by force, or under `two-thirds` where another CLOSE
+        found no OPEN, so that two of them may have been sealed."""
+        again = attempt > FIRST_ATTEMPT and self.standing.policy == quorum.TWO_THIRDS
+        return bool(self.forced) or again
 
     def number_for(self, newcomers: int) -> NodeNo:
         """For the next node that never was a member; so many have got theirs in this change."""
         return NodeNo(max(self.numbers.values()) + 1 + newcomers)
 
     # --- what comes -----------------------------------------------------------------------------
+    def after_force(self, nodes: tuple[NodeNo, ...]) -> "RosterState":
+        """An operator has said that all others are lost for ever."""
+        others = {NodeNo(member.node_no) for member in self.standing.members} - set(nodes)
+        return self._replace(forced=nodes, barred=tuple(sorted({*self.barred, *others})))
+
     def after(
         self, item: RosterItem, verify: Verifier, guards: RosterSafeguards = ALL
     ) -> "RosterState":
@@ -178,6 +209,7 @@ class RosterState(NamedTuple):
             Opened(item.document, tuple(item.seals)),
             wish,
             ended,
+            barred=tuple(number for number in self.barred if number not in numbers.values()),
         )
 
     def _wished(self, item: Wish) -> "RosterState":
@@ -209,10 +241,19 @@ class RosterState(NamedTuple):
         self._check_follows(document)
         if document.attempt != (FIRST_ATTEMPT if before is None else before.document.attempt + 1):
             refuse(Reason.CHANGE_IN_FLIGHT, f"attempt {document.attempt}")
+        if document.forced != self.is_forced(document.attempt):
+            refuse(Reason.NO_PROOF, "forced, and not marked so; or marked, and nobody forced it")
+        if self.forced:
+            self._check_forced(document)
+            return self._replace(pending=pending)
         if before is not None and not before.is_stale(item.at_ms):
             refuse(Reason.CHANGE_IN_FLIGHT, "the CLOSE before it may find its OPEN still")
         check_readies(item, document, verify)
         return self._replace(pending=pending)
+
+    def _check_forced(self, document: EpochDocument) -> None:
+        if tuple(member.node_no for member in document.members) != self.forced:
+            refuse(Reason.NO_PROOF, "a forced epoch is of those who vote by force")
 
     def _check_follows(self, document: EpochDocument) -> None:
         standing = self.standing
@@ -237,9 +278,15 @@ class RosterState(NamedTuple):
         if close_hash(document) != pending.close and guards.older_attempt_void:
             refuse(Reason.NO_PROOF, "the CLOSE of this OPEN was replaced")
         terms, holders = check_open(item, document, self.epoch, self.numbers, verify)
+        if not self.forced and not are_enough(len(terms.seals), terms.epoch):
+            refuse(Reason.NO_PROOF, f"{len(terms.seals)} seals")
         if guards.cut_held_first:
             check_enough(holders, document, "receipts over the cut")
         return terms
+
+
+def _numbers(said: list[int]) -> tuple[NodeNo, ...]:
+    return tuple(map(NodeNo, said))
 
 
 @dataclass(slots=True)
@@ -261,6 +308,9 @@ class RosterBook:
 
     def chosen(self, entry: LogEntry) -> None:
         before = self.state
+        forced = forced_in(entry)
+        if forced:
+            self.state = self.state.after_force(forced)
         for data in entry.items:
             item = read_change(data)
             if item is None:

@@ -34,6 +34,23 @@ def change(settings: Settings, asked: dict[str, str], timeout_s: float, as_json:
     _show(found, as_json)
 
 
+def recover(settings: Settings, force: bool, as_json: bool) -> None:
+    node = _running(settings)
+    if not force:
+        fail(
+            "nothing was done: --force says that the other members are lost for ever",
+            Exit.USAGE,
+        )
+    done = node.ask("POST", f"{CONFIG}:recover", {"force": True})
+    if done["followed"]:
+        _say(f"this node follows: epoch {done['epoch']} was opened by force without it.")
+        _say("It is an observer now; `quipu members add` at a member takes it in again.")
+    else:
+        _say(f"epoch {done['epoch']} is open, by force: this node is its only member.")
+        _say("Whoever of the others comes back stands still. Add members: `quipu members add`.")
+    _show(node.ask("GET", CONFIG), as_json)
+
+
 def show(settings: Settings, as_json: bool) -> None:
     _show(_running(settings).ask("GET", CONFIG), as_json)
 
@@ -85,6 +102,7 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
             found[name] = ", ".join(_names(found[name] or [])) or None
         for name in ("change", "ended"):
             found[name] = _line(found[name])
+        found["forced_epochs"] = ", ".join(found["forced_epochs"]) or None
     Remote((), None, None, Output.JSON if as_json else Output.TABLE).show(found)
 
 

@@ -8,6 +8,7 @@ from quipu.cli.remote import fail
 from quipu.cli.storing import bar, named_errors, show
 from quipu.node.data_directory import open_directory
 from quipu.node.exits import Exit
+from quipu.node.pruning import note_archived
 from quipu.node.settings import Settings
 
 WAY_OUT = "Install what dumps need: pip install 'quipu[dumps]'"
@@ -39,6 +40,7 @@ def export(settings: Settings, target: Path, entries: str, as_json: bool) -> Non
             order = ExportOrder(store, target, directory.genesis, entries, as_of_ms)
             done = export_store(order, report)
             finish(target, directory.key.sign)
+            note_archived(directory.path, done["feed_upto"], target)
     finally:
         directory.close()
     show(done, as_json)

@@ -294,7 +294,8 @@ def status(
 def members(of: Remote) -> None:
     """Show the nodes of the cluster as one of them sees them, and what is wrong with a link."""
     with of.client() as client:
-        items = client.members()["items"]
+        found = client.members()
+    items = found["items"]
     rows = [
         row
         | {
@@ -304,6 +305,9 @@ def members(of: Remote) -> None:
         for row in items
     ]
     of.show_all(rows if of.output is Output.TABLE else items, MEMBER_COLUMNS)
+    if found["forced_epochs"]:
+        epochs = ", ".join(found["forced_epochs"])
+        print(f"! opened by force: epoch {epochs} (quipu members recover)", file=sys.stderr)
 
 
 @remote

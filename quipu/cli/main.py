@@ -173,6 +173,9 @@ store.command("restore", epilog="Example: `quipu store restore /backups/monday -
 store.command("repair", epilog="Example: `quipu store repair --data-dir var`")(
     store_commands.repair
 )
+store.command("prune", epilog="Example: `quipu store prune --keep 90d --dry-run --data-dir var`")(
+    store_commands.prune
+)
 store.command("compact", epilog="Example: `quipu store compact --data-dir var`")(
     store_commands.compact
 )

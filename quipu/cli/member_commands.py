@@ -135,6 +135,30 @@ def changes(
         changing.show(load(config, flags_of(settings, data_dir=data_dir)).settings, json)
 
 
+@members.command("recover", epilog="Example: `quipu members recover --force --data-dir var`")
+def recover(
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="The word itself: the others are lost for ever."),
+    ] = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Go on with this node alone after all others were lost for ever, beyond what finality bears.
+
+    Say it on one node, the one that has most: it alone is a member then, and others are added as
+    ever. What only the lost ones held is lost. The epoch is marked as forced for ever. Where
+    another member has gone on and left this one out, this one follows it.
+    """
+    with explained():
+        from quipu.cli import changing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        changing.recover(found, force, json)
+
+
 Place = tuple[DataDir, ConfigFile, Set, Json]
 
 

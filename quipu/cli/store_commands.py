@@ -116,6 +116,31 @@ def compact(
         storing.compact(found, json)
 
 
+def prune(
+    keep: Annotated[
+        str | None, typer.Option("--keep", help="Keep what is younger: 30d, 12h, 0s.")
+    ] = None,
+    keep_mib: Annotated[
+        int | None, typer.Option("--keep-mib", help="Let the oldest go above so many MiB.", min=1)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")
+    ] = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Let events go that lie below a checkpoint and that nobody needs any more; without --keep and
+    --keep-mib, by the settings store.keep_days and store.keep_mib. Beside a running node, too;
+    `compact` then gives the disk back."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        storing.prune(found, storing.PruneWish(keep, keep_mib, dry_run), json)
+
+
 def repair(
     data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
 ) -> None:

@@ -20,6 +20,8 @@ from quipu.node.doctor import holder_of
 from quipu.node.exits import Exit
 from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow, key_rows
+from quipu.node.pruned_store import PruneOrder, prune_directory
+from quipu.node.pruning import retention_of
 from quipu.node.restoring import restore as restore_store
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
@@ -98,6 +100,43 @@ def compact(settings: Settings, as_json: bool) -> None:
     try:
         with named_errors(), bar() as report:
             done = compact_store(directory.store_path, report)
+    finally:
+        directory.close()
+    show(done, as_json)
+
+
+class PruneWish(NamedTuple):
+    """What `quipu store prune` is asked for. None: as the settings say."""
+
+    keep: str | None
+    keep_mib: int | None
+    dry_run: bool
+
+
+def prune(settings: Settings, wish: PruneWish, as_json: bool) -> None:
+    try:
+        retention = retention_of(settings.store, wish.keep, wish.keep_mib)
+    except ValueError as error:
+        fail(str(error), Exit.USAGE)
+    if not retention.prunes:
+        fail(
+            "nothing says what is to be kept\n"
+            "  Name --keep 30d or --keep-mib 1024, or set store.keep_days or store.keep_mib.",
+            Exit.USAGE,
+        )
+    node = running_node(settings)
+    if node is not None:
+        query = {"dry_run": "true" if wish.dry_run else "false"}
+        query |= {"keep": wish.keep} if wish.keep is not None else {}
+        query |= {"keep_mib": str(wish.keep_mib)} if wish.keep_mib is not None else {}
+        begun = node.ask("POST", f"/v1/admin/prune?{urlencode(query)}")
+        show(node.finish(begun), as_json)
+        return
+    directory = open_directory(_folder(settings), None)
+    try:
+        with named_errors(), bar() as report:
+            order = PruneOrder(retention, settings.store.prune_archived_only, wish.dry_run)
+            done = prune_directory(directory, order, report)
     finally:
         directory.close()
     show(done, as_json)

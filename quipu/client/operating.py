@@ -6,6 +6,7 @@ A node takes them from its own machine alone, with a token of scope admin.
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -51,6 +52,16 @@ class AsyncOperator:
         path = f"/v1/admin/scrub?signatures={str(signatures).lower()}"
         return await self._admin("POST", path, rounds=1)
 
+    async def prune(
+        self, *, keep: str | None = None, keep_mib: int | None = None, dry_run: bool = False
+    ) -> Any:
+        """Lets go what is older than `keep` ("30d") or what makes the store larger than `keep_mib`,
+        else what the settings say; as `backup` begins a copy."""
+        said = {"keep": keep, "keep_mib": None if keep_mib is None else str(keep_mib)}
+        asked = {name: value for name, value in said.items() if value is not None}
+        query = urlencode({**asked, "dry_run": str(dry_run).lower()})
+        return await self._admin("POST", f"/v1/admin/prune?{query}", rounds=1)
+
     async def operations(self) -> Any:
         """What runs, and what has ended since the start."""
         return await self._admin("GET", OPERATIONS)
@@ -72,6 +83,11 @@ class AsyncOperator:
         "policy", "checkpoint"; `roster` tells how far it is. Raises `Conflict`."""
         body = {"change": change, **said}
         return await self._admin("POST", "/v1/cluster/roster:propose", body, rounds=1)
+
+    async def recover_roster(self) -> Any:
+        """By force: the other members are lost for ever. See docs/cluster.md first. Raises
+        `Conflict` where enough of them answer."""
+        return await self._admin("POST", "/v1/cluster/roster:recover", {"force": True}, rounds=1)
 
     async def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
         """A change of the configuration, such as "serializers" or "remove-ingest", waited for until
@@ -130,6 +146,13 @@ class Operator(ABC):
         """Begins a check of all that is stored, as `backup` begins a copy."""
         return self._run(self._client.scrub(signatures=signatures))
 
+    def prune(
+        self, *, keep: str | None = None, keep_mib: int | None = None, dry_run: bool = False
+    ) -> Any:
+        """Lets go what is older than `keep` ("30d") or what makes the store larger than `keep_mib`,
+        else what the settings say; as `backup` begins a copy."""
+        return self._run(self._client.prune(keep=keep, keep_mib=keep_mib, dry_run=dry_run))
+
     def operations(self) -> Any:
         """What runs, and what has ended since the start."""
         return self._run(self._client.operations())
@@ -150,6 +173,11 @@ class Operator(ABC):
         """ "add-member" and "remove-member" with `node`, "replace-member" with `node` and `by`,
         "policy", "checkpoint"; `roster` tells how far it is. Raises `Conflict`."""
         return self._run(self._client.propose_roster(change, **said))
+
+    def recover_roster(self) -> Any:
+        """By force: the other members are lost for ever. See docs/cluster.md first. Raises
+        `Conflict` where enough of them answer."""
+        return self._run(self._client.recover_roster())
 
     def journal_propose(self, kind: str, nodes: Sequence[str], *, within: str = "30s") -> Any:
         """A change of the configuration, such as "serializers" or "remove-ingest", waited for until

@@ -204,8 +204,10 @@ class Devnet:
         group = self._group_of(node)
         near = sum(other.is_member and self._group_of(other) == group for other in self._running())
         wanted = near if node.is_member else min(near, ATTACHMENTS)
-        seen = faces.figure(node, "members_live")
-        return seen is not None and seen >= wanted and faces.is_ready(node)
+        seen, members = (faces.figure(node, name) for name in ("members_live", "members"))
+        if seen is None or members is None:
+            return False
+        return seen >= min(wanted, members) and faces.is_ready(node)  # the roster may be another
 
     def _ended_early(self, node: NodePlan) -> DevnetFailed:
         log = self.log_of(node)

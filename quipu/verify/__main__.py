@@ -38,6 +38,7 @@ def as_json(verified: Verified) -> dict[str, object]:
         "confirmed_by": [_shown(member) for member in verified.confirmed_by],
         "confirmed": len(verified.confirmed_by),
         "required": verified.required,
+        "forced_epochs": list(verified.forced),
         "kind": entry.kind,
         "stream": entry.stream,
         "submitter": entry.submitter,
@@ -64,11 +65,16 @@ def _as_text(verified: Verified, pinned: bool) -> str:
             f"stream     {entry.stream}, {len(entry.data)} bytes, {entry.content_type}",
             f"confirmed  by {len(verified.confirmed_by)} {beside}: {names}",
             f"required   {verified.required}",
+            *([f"forced     epoch {_numbers(verified.forced)}"] if verified.forced else []),
             f"epoch      {verified.epoch}, policy {verified.policy}, members "
             + ", ".join(ascii(member.name) for member in verified.members),
             "final      yes",
         ]
     )
+
+
+def _numbers(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _pinned(data: bytes) -> bytes:

@@ -49,6 +49,7 @@ class Verified:
     by: str  # "receipts", or "cut": through the seals that ended the epoch
     confirmed_by: tuple[Member, ...]  # by receipts: beside the author, whose own is there too
     required: int  # how many of these would have done
+    forced: tuple[int, ...]  # epochs on the way that an operator opened by force
 
 
 def verify(bundle: bytes, genesis: bytes | None = None) -> Verified:
@@ -94,6 +95,7 @@ def verify(bundle: bytes, genesis: bytes | None = None) -> Verified:
         by="receipts" if receipts else "cut",
         confirmed_by=tuple(epoch.members[number] for number in numbers),
         required=required,
+        forced=tuple(lineage.forced),
     )
 
 

@@ -110,6 +110,7 @@ def read_genesis(data: bytes) -> tuple[bytes, str, Epoch]:
 
 
 CutRow = tuple[int, int, int, bytes]
+FORCED_VERSION = 2  # of the document of an epoch that needed no seals but one
 
 
 class Lineage:
@@ -121,6 +122,7 @@ class Lineage:
         self.number_of = first.numbers
         self.newest = first
         self.cut: list[CutRow] = []
+        self.forced: list[int] = []  # epochs opened by an operator's word
         self.seals: dict[int, Inv] = {}
         self._hash = cluster_id
 
@@ -128,7 +130,8 @@ class Lineage:
         document, seals = array_of(sealed, 2, "sealed document")
         data = bytes_of(document, "epoch document")
         fields = array_of(decoded(data, DOCUMENT_BYTES_MAX, "epoch document"), 10, "epoch document")
-        need(int_of(fields[0], U64, "document version") == 1, "document version is unknown")
+        version = int_of(fields[0], U64, "document version")
+        need(version in (1, FORCED_VERSION), "document version is unknown")
         need(
             bytes_of(fields[1], "cluster id", 32) == self.cluster_id, "document of another cluster"
         )
@@ -142,20 +145,26 @@ class Lineage:
         _check_streams(fields[7])
         self.cut = _cut_rows(fields[8])
         int_of(fields[9], U64, "cut hlc")
-        self.seals = self._checked_seals(seals, tagged("close", msgpack.packb(fields[1:8])))
+        forced = version == FORCED_VERSION
+        promised = [*fields[1:8], True] if forced else fields[1:8]
+        close = tagged("close", msgpack.packb(promised))
+        self.seals = self._checked_seals(seals, close, 1 if forced else None)
         self._number(members)
         self.newest = Epoch(self.newest.number + 1, policy, members)
+        if forced:
+            self.forced.append(self.newest.number)
         self.epochs[self.newest.number] = self.newest
         self._hash = tagged("epoch", data)
 
-    def _checked_seals(self, value: object, close: bytes) -> "dict[int, Inv]":
+    def _checked_seals(self, value: object, close: bytes, needed: int | None) -> "dict[int, Inv]":
         sealers: dict[int, Inv] = {}
         for item in list_of(value, MEMBERS_MAX, "seals"):
             seal = read_inv(item, self.cluster_id, self.newest)
             need(seal.close == close, "a seal of something else")
             need(seal.number not in sealers, "two seals of one member")
             sealers[seal.number] = seal
-        needed = seals_needed(self.newest.policy, len(self.newest.members))
+        if needed is None:
+            needed = seals_needed(self.newest.policy, len(self.newest.members))
         need(len(sealers) >= needed, f"{len(sealers)} seals, {needed} needed")
         return sealers
 

@@ -373,6 +373,17 @@ class OneNode:
         return self.store.feed(after, limit)
 
     @property
+    def feed_first(self) -> int:
+        return self.store.stats().feed_first
+
+    @property
+    def history_from(self) -> int:
+        return self.store.saved().pruned_to
+
+    def was_pruned(self, event_id: EventId) -> bool:
+        return self.store.was_pruned(event_id)
+
+    @property
     def feed_number(self) -> int:
         return self.store.stats().feed
 

@@ -8,9 +8,11 @@ from quipu.ledger.order.config_items import ConfigKind
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.words import EventId, NodeNo
 from quipu.node.config_service import ConfigState, NodeRoles
+from quipu.node.numbers import NumberHeld
 from quipu.node.order_service import (
     JournalGone,
     LockGranted,
+    NumberGone,
     NumberPublished,
     OrderedEntry,
     OrderStatus,
@@ -106,6 +108,12 @@ class OneOrder:
     def _fail(self) -> None:
         if self.fault is not None:
             raise self.fault
+
+    def number(self, name: str, number: int) -> NumberHeld | None:
+        if self.base:
+            raise NumberGone(2)
+        held = NumberHeld(1, bytes(32), bytes(32), NodeNo(1), 1)
+        return held if number == 1 and name in self.sequences else None
 
     def force_recovery(self) -> None:
         self.recovering = False

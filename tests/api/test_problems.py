@@ -14,14 +14,21 @@ from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
+from quipu.ledger.effects import DropEvents
 from quipu.ledger.order.config_items import ConfigRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import EventId, NodeNo
-from quipu.node.change_service import ChangeInFlight, NomineeRefused
+from quipu.node.change_service import ChangeInFlight, ForceRefused, NomineeRefused, Unforced
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
-from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused, StateDiffers
+from quipu.node.order_service import (
+    NoQuorum,
+    OrderUnknown,
+    SequenceRefused,
+    SequenceState,
+    StateDiffers,
+)
 from quipu.node.service import (
     EntryId,
     MemberRow,
@@ -164,6 +171,18 @@ async def _cursor_gone(api: Talk) -> Reply:
     return reply
 
 
+@triggers(Code.PRUNED)
+async def _pruned(api: Talk) -> Reply:
+    place = (await api.submit(1)).json["id"]
+    identity = EventId(bytes.fromhex(place.split(":")[0]))
+    meta = api.node.meta(identity)
+    assert meta is not None
+    assert isinstance(api.node, OneNode)
+    api.node.store.commit([DropEvents(meta.branch, meta.seq, meta.seq)])
+    assert (await api.get(f"/v1/events/{identity.hex()}")).code == Code.PRUNED
+    return await api.get(f"/v1/entries/{place}")
+
+
 @triggers(Code.TOO_LARGE)
 async def _too_large(api: Talk) -> Reply:
     return await api.submit("x" * (1 << 20))
@@ -218,6 +237,7 @@ def _refused(reason: Reason) -> Trigger:
 TRIGGERS[Code.UNREAD_BACKLOG] = _refused(Reason.UNREAD_BACKLOG)
 TRIGGERS[Code.CATCHING_UP] = _refused(Reason.CATCHING_UP)
 TRIGGERS[Code.NOT_A_MEMBER] = _refused(Reason.NOT_A_MEMBER)
+TRIGGERS[Code.OVERRULED] = _refused(Reason.OVERRULED)
 
 
 @triggers(Code.DRAINING)
@@ -356,6 +376,21 @@ async def _nominee_behind(api: Talk) -> Reply:
     return await _proposed(api, change="checkpoint")
 
 
+async def _recovered(api: Talk, why: Unforced) -> Reply:
+    api.node.roster.fault = ForceRefused(why, "planted")
+    return await api.post("/v1/cluster/roster:recover", {"force": True})
+
+
+@triggers(Code.QUORUM_ANSWERS)
+async def _quorum_answers(api: Talk) -> Reply:
+    return await _recovered(api, Unforced.QUORUM)
+
+
+@triggers(Code.CANNOT_FORCE)
+async def _cannot_force(api: Talk) -> Reply:
+    return await _recovered(api, Unforced.UNFIT)
+
+
 @triggers(Code.JOURNAL_GONE)
 async def _journal_gone(api: Talk) -> Reply:
     api.node.order.base = 7
@@ -368,6 +403,18 @@ async def _journal_gone(api: Talk) -> Reply:
 @triggers(Code.SEQUENCE_NOT_FOUND)
 async def _sequence_not_found(api: Talk) -> Reply:
     return await api.get("/v1/sequences/invoices")
+
+
+@triggers(Code.NUMBER_NOT_FOUND)
+async def _number_not_found(api: Talk) -> Reply:
+    api.node.order.sequences["invoices"] = SequenceState("invoices", 8, bytes(32), 0, None, 8)
+    return await api.get("/v1/sequences/invoices/9")
+
+
+@triggers(Code.NUMBER_GONE)
+async def _number_gone(api: Talk) -> Reply:
+    api.node.order.base = 7
+    return await api.get("/v1/sequences/invoices/1")
 
 
 @triggers(Code.NO_QUORUM)
@@ -494,6 +541,8 @@ OF_ADMINS = {
     Code.POLICY_UNFIT,
     Code.NOMINEE_UNREACHABLE,
     Code.NOMINEE_BEHIND,
+    Code.QUORUM_ANSWERS,
+    Code.CANNOT_FORCE,
 }
 OF_ADMINS |= {Code.UNKNOWN_NODE, Code.NOT_CONFIG_NODE, *(Code(why) for why in ConfigRefusal)}
 

@@ -121,3 +121,27 @@ async def test_config_shows_roster_change_and_end(tmp_path: Path) -> None:
         assert (found["change"]["stage"], found["change"]["id"]) == ("sealing", CHANGE_ID.hex())
         assert [one["name"] for one in found["change"]["missing"]] == ["n4"]
         assert found["ended"]["outcome"] == "nominee-behind"
+
+
+# --- by force -------------------------------------------------------------------------------------
+RECOVER = "/v1/cluster/roster:recover"
+
+
+async def test_force_is_a_word_that_nobody_says_by_mistake(tmp_path: Path) -> None:
+    async with administered(tmp_path) as api:
+        for asked in ({}, {"force": False}, {"force": True, "node": "n2"}):
+            assert (await api.post(RECOVER, asked)).status == 400
+        reply = await api.post(RECOVER, {"force": True})
+        assert reply.json == {"epoch": "2", "followed": False}
+
+
+async def test_a_forced_epoch_is_shown_and_so_is_who_was_left_out(tmp_path: Path) -> None:
+    async with administered(tmp_path) as api:
+        api.node.roster.forced, api.node.roster.overruled_by = (2, 5), 6
+        found = (await api.get("/v1/cluster/roster")).json
+        assert (found["forced_epochs"], found["overruled_by"]) == (["2", "5"], "6")
+        members = (await api.get("/v1/cluster/members")).json
+        assert members["forced_epochs"] == ["2", "5"]
+        (own,) = [one for one in members["items"] if one["is_self"]]
+        assert "went on by force without this node (epoch 6)" in own["trouble"]
+        assert (await api.post(RECOVER, {"force": True})).json["followed"] is True

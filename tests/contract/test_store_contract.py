@@ -8,6 +8,9 @@ import pytest
 
 from quipu.ledger.effects import (
     AppendFeed,
+    DropEvents,
+    DropFeed,
+    DropInvs,
     Durable,
     PutOwnState,
     StoreEpoch,
@@ -517,3 +520,60 @@ def test_header_stays_verbatim(store: Store, cluster: MadeCluster) -> None:
     assert event is not None
     assert event_id(event.header_bytes) == event.id
     assert event.header_bytes == written.event.header_bytes
+
+
+# --- letting go -------------------------------------------------------------------------------
+def keyed_chain(cluster: MadeCluster, count: int) -> list[StoreEvent]:
+    return [cluster.write(1, entries=[entry_of("x", f"key {n}")]) for n in range(count)]
+
+
+def test_what_is_let_go_leaves_nothing_but_that_it_was_here(
+    disk: Disk, cluster: MadeCluster
+) -> None:
+    other = cluster.write(2)
+    events = keyed_chain(cluster, 4)
+    tied = cluster.write(2, parents=[events[1].meta])
+    ids = tuple(e.event.id for e in (other, *events, tied))
+    head = branch_of(events[3].meta, gone_upto=Seq(2), cut_seq=Seq(3))
+    disk.store.commit([other, *events, tied, branch_of(tied.meta), AppendFeed(ids)])
+    disk.store.commit(
+        [
+            DropEvents(events[0].meta.branch, Seq(1), Seq(2)),
+            head,
+            DropFeed(3),
+            PutOwnState(Journal(7), False, EpochNo(2)),
+        ]
+    )
+    for store in disk.before_and_after():
+        assert [store.meta(e.event.id) is None for e in events] == [True, True, False, False]
+        assert [store.was_pruned(e.event.id) for e in events] == [True, True, False, False]
+        assert store.meta_by_prefix(keys.prefix_of(events[0].event.id)) is None
+        assert store.id_at(events[0].meta.slot) is None
+        assert store.find_key(None, "default", "key 1") == []
+        assert store.find_key(None, "default", "key 2") == [(events[2].event.id, 0)]
+        assert store.children(events[1].event.id) == []
+        assert store.children(other.event.id) == [tied.event.id]
+        assert store.feed(0, 2) == [(4, ids[3]), (5, ids[4])]
+        assert store.feed(4, 9) == [(5, ids[4]), (6, ids[5])]
+        saved = store.saved()
+        assert saved.pruned_to == 2
+        assert saved.branches[0].gone_upto == 2
+        stats = store.stats()
+        assert (stats.events, stats.feed, stats.feed_first, stats.pruned) == (4, 6, 4, 2)
+        store.commit([AppendFeed(())])
+    disk.store.commit([DropFeed(2**63 - 1), AppendFeed((events[3].event.id,))])
+    for store in disk.before_and_after():  # the numbers go on
+        assert store.feed(0, 9) == [(7, events[3].event.id)]
+        assert (store.stats().feed, store.stats().feed_first) == (7, 7)
+
+
+def test_receipts_are_let_go_by_number(disk: Disk, cluster: MadeCluster) -> None:
+    head = cluster.write(1)
+    invs = [cluster.inv(2, number, [head.meta]) for number in (3, 5, 8)]
+    mine = cluster.inv(1, 4, [head.meta])
+    disk.store.commit([head, *invs, mine])
+    disk.store.commit([DropInvs(NodeNo(2), InvNumber(8))])
+    for store in disk.before_and_after():
+        assert list(store.invs_from(NodeNo(2), InvNumber(0))) == [invs[2].inv.data]
+        assert list(store.invs_from(NodeNo(1), InvNumber(0))) == [mine.inv.data]
+        assert store.inv(NodeNo(2), InvNumber(5)) is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from quipu.ledger.order.safeguards import ALL
-from tests.simulation.epochs import ablation, handmade
+from tests.simulation.epochs import ablation, forced, handmade
 from tests.simulation.epochs.runs import KINDS, EpochScenario, generate, run_scenario
 from tests.simulation.violation import Property, Violation
 
@@ -70,6 +70,32 @@ def test_what_comes_after_due_is_outside() -> None:
 
 def test_who_leaves_is_asked_until_its_leaving_is_chosen() -> None:
     handmade.the_last_word_of_a_leaver_is_late()
+
+
+# --- force --------------------------------------------------------------------------------------
+def test_who_is_left_goes_on_by_force_and_who_comes_back_stands_still() -> None:
+    world = forced.two_of_three_are_lost()
+    forced.the_lost_come_back(world)
+    n1, *lost = world.members()
+    for node in lost:
+        core, machine = node.core, node.machine
+        assert core is not None
+        assert machine is not None
+        assert not core.recovery.may_sign
+        assert machine.state.master is None
+    world.run_ms(forced.APART_MS)
+    assert world.master() is n1
+    assert [forced.is_overruled(node) for node in world.members()] == [False, True, True]
+    for node in lost:  # it outlives a restart
+        node.crash()
+        node.start()
+        assert forced.is_overruled(node)
+    forced.they_follow_and_are_members_again(world)
+
+
+def test_force_takes_the_place_of_a_change_that_the_lost_would_have_to_seal() -> None:
+    world = forced.two_of_three_are_lost("forced amid a change", amid_change=True)
+    assert [*world.record.newest.members] == [1]
 
 
 # --- safeguards ---------------------------------------------------------------------------------

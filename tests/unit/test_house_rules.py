@@ -41,6 +41,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/node_commands.py:run": OPTIONS,
     "quipu/cli/store_commands.py:export": OPTIONS,
     "quipu/cli/store_commands.py:journal_propose": OPTIONS,
+    "quipu/cli/store_commands.py:prune": OPTIONS,
     "quipu/cli/store_commands.py:restore": OPTIONS,
     "quipu/cli/store_commands.py:verify": OPTIONS,
     "ledger/sync.py:Sync.tell": "the fields of a SyncEvent that stand outside of its rows",

@@ -140,7 +140,7 @@ GENESIS = row(
     some(stream, 256),
 )  # fmt: skip
 DOCUMENT = row(
-    just(1), ID, whole(U64, 2), ID, whole(), text(16),
+    whole(2, 1), ID, whole(U64, 2), ID, whole(), text(16),
     some(row(whole(U32, 1), *MEMBER_ROW), 32, 1),
     some(stream, 256), some(row(*PLACE, whole(U64, 1), ID), 4096), whole(),
 )  # fmt: skip
@@ -334,7 +334,8 @@ def message(data: bytes) -> Any:
 
 
 def close_of(fields: list[Any]) -> bytes:
-    return tagged("close", msgpack.packb(fields[1:8]))
+    forced = [True] if fields[0] == 2 else []
+    return tagged("close", msgpack.packb([*fields[1:8], *forced]))
 
 
 # --- proofs -------------------------------------------------------------------------------------
@@ -407,6 +408,7 @@ def bundle(data: bytes) -> dict[str, Any]:
         fields = document(document_bytes)
         need(fields[1:4] == [cluster_id, number, last_hash], "lineage")
         seals = read_seals(sealed, cluster_id, number - 1, rosters[-1], close_of(fields))
+        need(len(seals) >= (1 if fields[0] == 2 else seals_needed(rosters[-1])), "too few seals")
         roster = {m[1]: m[0] for m in fields[6]}
         for node, node_no in roster.items():
             need(ever.setdefault(node, node_no) == node_no, "number of a node changed")
@@ -456,17 +458,19 @@ Roster = tuple[str, dict[bytes, int]]
 def read_seals(
     sealed: list[bytes], cluster_id: bytes, epoch: int, roster: Roster, close: bytes
 ) -> dict[int, list[Any]]:
-    rule, numbers = roster
+    _, numbers = roster
     found: dict[int, list[Any]] = {}
     for data in sealed:
         fields = signed_inv(data)
         need(fields[1] == cluster_id and fields[3] == epoch and fields[5] == close, "seal")
         need(fields[2] in numbers and numbers[fields[2]] not in found, "sealer")
         found[numbers[fields[2]]] = fields[6]
-    n = len(numbers)
-    most = 2 * n // 3 + 1 if rule == "two-thirds" else max(n // 2 + 1, n - confirms(rule, n))
-    need(len(found) >= most, "too few seals")
     return found
+
+
+def seals_needed(roster: Roster) -> int:
+    rule, n = roster[0], len(roster[1])
+    return 2 * n // 3 + 1 if rule == "two-thirds" else max(n // 2 + 1, n - confirms(rule, n))
 
 
 def by_receipts(

@@ -17,6 +17,7 @@ from quipu.ledger.bundle_build import build_bundle
 from quipu.ledger.canonical import encode
 from quipu.ledger.entry import ContentType, Entry, EntryKind, data_entry, encode_entry
 from quipu.ledger.epochs import (
+    FORCED_VERSION,
     close_hash,
     cluster_id_of,
     decode_document,
@@ -232,8 +233,15 @@ def documents(world: World) -> Rows:
             "hash": document_hash(data).hex(),
             "close": close_hash(decode_document(data)).hex(),
         }
-        for number, (data, _) in enumerate(world.ledger.documents, start=2)
+        for number, data in [
+            *enumerate((data for data, _ in world.ledger.documents), start=2),
+            ("2, opened by force", _forced(world.ledger.documents[0][0])),
+        ]
     ]
+
+
+def _forced(document: bytes) -> bytes:
+    return encode(msgspec.structs.replace(decode_document(document), version=FORCED_VERSION))
 
 
 def receipts(world: World) -> Rows:

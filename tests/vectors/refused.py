@@ -397,7 +397,7 @@ def _rosters(world: "generate.World") -> Iterator[Case]:
         long_role = [*roster[0]]
         long_role[-1] = ["é" * 65]
         wrong: dict[str, tuple[str, tuple[int, Any]]] = {
-            "version 2": ("unknown-version", (0, 2)),
+            "version 3": ("unknown-version", (0, 3)),
             "no members": ("malformed", (roster_at, [])),
             "33 members": ("malformed", (roster_at, numbered)),
             "a member twice": ("malformed", (roster_at, twice)),

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from quipu.ledger import effects as fx
 from quipu.ledger.effects import Effects
+from quipu.ledger.epochs import decode_document
+from quipu.ledger.inputs import ForceFollowed
 from quipu.ledger.log.effects import (
     BaseTaken,
     EntryChosen,
+    ForgetLog,
     LogEffects,
     LogInputRefused,
     LogSpoken,
@@ -23,6 +26,7 @@ from quipu.ledger.log.inputs import (
     ModelGrew,
     RosterChanged,
     SerializersProposed,
+    VotersForced,
 )
 from quipu.ledger.log.machine import LogMachine
 from quipu.ledger.log.roles import Role
@@ -74,14 +78,18 @@ class EpochNode(SimNode):
         super().start()
         assert self.core is not None
         self._log_inbox, self._log_wake_us = [], None
+        self._begin_book()
+        self.machine = None
+        self._start_log()
+        self.world.scheduler.after(LOOK_MS * US_PER_MS, self._look, self.boot)
+
+    def _begin_book(self) -> None:
+        assert self.core is not None
         world = self.world
         genesis = RosterState.of_genesis(world.genesis)
         self.book = RosterBook(genesis, world.verify, world.roster_guards)
         self.registrar = Registrar(self.core, self.book, world.roster_guards)
         self.gate = RosterGate(self.book, self.core.known, world.roster_guards)
-        self.machine = None
-        self._start_log()
-        world.scheduler.after(LOOK_MS * US_PER_MS, self._look, self.boot)
 
     def _start_log(self) -> None:
         """A log belongs to a member: who joins has one once its epoch is open here."""
@@ -98,6 +106,7 @@ class EpochNode(SimNode):
             self.gate,
             f"{world.seed}/{self.index}/{self.starts}".encode(),
             world.verify,
+            is_overruled=lambda: self.core is not None and self.core.is_overruled,
         )
         keys = dict(sorted(self.core.epochs.newest.members.items()))
         now = self.clock.now(world.scheduler.now_us)
@@ -162,7 +171,7 @@ class EpochNode(SimNode):
         self._wake_us = None
         now = self.clock.now(self.world.scheduler.now_us)
         effects = self.world.judge.step(self, inputs, now)
-        logged = self._step_log(bool(effects.durable), boot)
+        logged = self._step_log(effects.durable, boot)
         if boot != self.boot:
             return
         if not effects.durable and not logged.durable:
@@ -179,16 +188,25 @@ class EpochNode(SimNode):
             self.world.scheduler.after(self.rng.randrange(fsync_us), self._crash_if, boot)
         self.world.scheduler.after(fsync_us, self._commit_both, boot, effects, logged)
 
-    def _step_log(self, grew: bool, boot: int) -> LogEffects:
+    def _step_log(self, coming: Sequence[fx.Durable], boot: int) -> LogEffects:
         if self.machine is None:
             return LogEffects()
         assert self.core is not None
+        if self._is_put_out(coming):
+            self.machine, self._log_inbox = None, []
+            return LogEffects([ForgetLog()])
+        grew = bool(coming)
         given, self._log_inbox = self._log_inbox, []
         now = self.clock.now(self.world.scheduler.now_us)
         self.gate.cluster_now_ms = self.core.cluster_time.now_ms(now)
         if grew:
             given = [*given, ModelGrew()]
         return self.machine.step(given, now)
+
+    def _is_put_out(self, coming: Sequence[fx.Durable]) -> bool:
+        found = [decode_document(e.document) for e in coming if isinstance(e, fx.StoreEpoch)]
+        key = self.key.node_id
+        return any(d.forced and key not in {m.node_id for m in d.members} for d in found)
 
     def _commit_both(self, boot: int, effects: Effects, logged: LogEffects) -> None:
         if boot != self.boot:
@@ -211,6 +229,8 @@ class EpochNode(SimNode):
             self._say_log(effect)
         if boot != self.boot:
             return
+        if any(isinstance(effect, ForgetLog) for effect in logged.durable):
+            self._begin_book()
         self._start_log()
         self._obey()
         self._after_turn()
@@ -289,8 +309,8 @@ class EpochNode(SimNode):
                 self.give(ItemsProposed(self._next_ticket(), (item,)))
             case ProposeSerializers(nodes):
                 self.give(SerializersProposed(self._next_ticket(), nodes))
-            case EnrolMembers(epoch, keys, listeners):
-                self.give(RosterChanged(epoch, keys, listeners))
+            case EnrolMembers(epoch, keys, listeners, barred):
+                self.give(RosterChanged(epoch, keys, listeners, barred))
 
     def wish(self, candidates: Sequence[Candidate], policy: str) -> None:
         """Told to this node; the log carries it to the master."""
@@ -298,6 +318,14 @@ class EpochNode(SimNode):
         now = self.clock.now(self.world.scheduler.now_us)
         item = Wish(self.core.cluster_time.now_ms(now), list(candidates), policy)
         self.give(ItemsProposed(self._next_ticket(), (encode_change(item),)))
+
+    def force(self) -> None:
+        """An operator's word: all others are lost for ever."""
+        self.give(VotersForced())
+
+    def follow(self) -> None:
+        """An operator's word: this node goes with those who went on by force."""
+        self.push(ForceFollowed())
 
     def _next_ticket(self) -> LogTicket:
         self._ticket += 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from quipu.ledger.canonical import Canonical
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     LogDurable,
     PutBase,
     PutChosen,
@@ -49,6 +50,9 @@ class Tables:
                 base = decode_base(record).index
                 self.confirmed = {at: p for at, p in self.confirmed.items() if at > base}
                 self.entries = {at: data for at, data in self.entries.items() if at > base}
+            case ForgetLog():
+                self.vote, self.base, self.state, self.entries = None, None, b"", {}
+                self.chosen, self.certificate, self.confirmed = NO_INDEX, (), {}
 
 
 class LogDisk:
@@ -66,6 +70,8 @@ class LogDisk:
             self._synced.write(effect)
             if isinstance(effect, PutVote):
                 self.recovering = False
+            elif isinstance(effect, ForgetLog):
+                self.life, self.recovering = Life(self.life + 1), True
         self._written.clear()
 
     def lose_power(self) -> None:

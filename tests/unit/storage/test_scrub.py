@@ -9,7 +9,15 @@ import pytest
 
 from quipu.ledger import signing
 from quipu.ledger.canonical import encode
-from quipu.ledger.effects import Durable, StoreEpoch, StoreEvent
+from quipu.ledger.effects import (
+    DropEvents,
+    DropFeed,
+    Durable,
+    PutBranch,
+    PutOwnState,
+    StoreEpoch,
+    StoreEvent,
+)
 from quipu.ledger.epochs import EpochDocument, Member
 from quipu.ledger.event import Place, build_event, meta_of
 from quipu.ledger.words import (
@@ -447,3 +455,33 @@ def test_broken_page_is_a_finding_and_not_the_end(tmp_path: Path) -> None:
     store.close()
     assert any(finding.startswith("events: from key") for finding in found)
     assert any("wrong type" in finding for finding in found)
+
+
+# --- what was let go ------------------------------------------------------------------------------
+def pruned(lived: Lived, upto: int) -> list[Durable]:
+    """The oldest of each cord and their numbers in the feed go, as a node lets them go."""
+    store = lived.open()
+    dropped: list[Durable] = []
+    for record in store.saved().branches:
+        record.gone_upto, record.cut_seq = Seq(upto), Seq(upto + 1)
+        dropped += [DropEvents(record.key, Seq(1), Seq(upto)), PutBranch(record)]
+    store.close()
+    return [*dropped, DropFeed(3 * upto), PutOwnState(Journal(1), False, EpochNo(2))]
+
+
+def test_what_was_pruned_is_no_damage(lived: Lived) -> None:
+    lived.commit(*pruned(lived, 4))
+    assert lived.found(signatures=True) == []
+
+
+def test_beside_what_was_pruned_damage_is_still_found(lived: Lived) -> None:
+    lived.commit(*pruned(lived, 4))
+    with tampering(lived.path) as (txn, tables):
+        txn.delete(keys.slot_key(slot(1, 7)), db=tables.events)
+    assert any("seq 7" in one for one in lived.found())
+
+
+def test_a_feed_that_begins_late_without_pruning_is_damage(lived: Lived) -> None:
+    with tampering(lived.path) as (txn, tables):
+        txn.delete(keys.feed_key(1), db=tables.feed)
+    assert any("follows number 0" in one for one in lived.found())

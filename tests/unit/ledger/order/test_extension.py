@@ -31,6 +31,9 @@ class Held:
     def event(self, identity: EventId) -> ModelEvent | None:
         return self.events.get(identity)
 
+    def is_gone(self, reference: EventReference) -> bool:
+        return False
+
     def was_ordered(self, identity: EventId) -> bool:
         return identity in self.ordered
 

@@ -24,9 +24,17 @@ class Held:
     def __init__(self) -> None:
         self.metas: dict[EventId, EventMeta] = {}
         self.forks: dict[BranchKey, list[tuple[BranchKey, Seq, EventId]]] = {}
+        self.gone: dict[tuple[int, int], int] = {}
+        self.gone_ids: set[EventId] = set()
 
     def read_meta(self, identity: EventId) -> EventMeta | None:
         return self.metas.get(identity)
+
+    def still_held(self, identities: tuple[EventId, ...]) -> tuple[EventId, ...]:
+        return tuple(one for one in identities if one not in self.gone_ids)
+
+    def is_gone(self, node_no: int, journal: int, seq: int) -> bool:
+        return seq <= self.gone.get((node_no, journal), 0)
 
     def forks_of(self, branch: BranchKey) -> list[tuple[BranchKey, Seq, EventId]]:
         return self.forks.get(branch, [])
@@ -174,3 +182,43 @@ def test_parts_that_nobody_knows_are_refused(names: list[str]) -> None:
     parts = [Part(name, b"\x01") for name in names]
     with pytest.raises(Refused):
         decode_record(encode(JournalRecord(2, 0, [], [], parts)))
+
+
+def test_what_was_pruned_here_counts_as_ordered_and_nobody_reads_it() -> None:
+    held = Held()
+    journal, (one, two, three) = Journal(held), chain(3)
+    held.learn(two, three)
+    held.gone[one.slot.author_no, one.slot.journal] = 1
+    journal.choose(entry(1, reference(one), reference(two)))
+    ((_, events, _),) = applied(journal)
+    assert [meta for _, meta in events] == [two]
+    assert (journal.events, journal.ordered_seq(two.branch)) == (2, 2)
+    journal.choose(entry(2, reference(three)))
+    assert [meta for done in applied(journal) for _, meta in done.events] == [three]
+
+
+def test_a_base_that_names_what_was_pruned_here_is_taken_over() -> None:
+    held, metas = Held(), chain(3)
+    elder = Journal(held)
+    held.learn(*metas)
+    elder.choose(entry(1, *map(reference, metas[:2])))
+    applied(elder)
+    late = Held()
+    late.gone[metas[0].slot.author_no, metas[0].slot.journal] = 2
+    late.learn(metas[2])
+    journal = Journal(late)
+    journal.take_base(Index(1), decode_record(elder.record()))
+    journal.choose(entry(2, reference(metas[2])))
+    assert [meta for done in applied(journal) for _, meta in done.events] == [metas[2]]
+    assert journal.events == 3
+
+
+def test_a_voter_that_comes_late_accepts_what_it_has_pruned() -> None:
+    held, metas = Held(), chain(3)
+    held.gone[metas[0].slot.author_no, metas[0].slot.journal] = 1
+    held.gone_ids.add(metas[0].id)
+    held.learn(*metas[1:])
+    gate = JournalGate(Journal(held))
+    assert gate.after([]).admits([reference(metas[0])])
+    assert gate.after([]).admits([reference(metas[1])])  # what it rests on is gone
+    assert not gate.after([]).admits([reference(metas[2])])  # prev is held, and not ordered
