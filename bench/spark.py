@@ -326,7 +326,9 @@ def crossover(table: Table, sizes: list[int]) -> None:
         return
     first, last = by_size[sizes[0]], by_size[sizes[-1]]
     ratios = [first[0] / first[1], last[0] / last[1]]
-    if len(sizes) < 2 or ratios[1] >= ratios[0]:
+    if len(sizes) < 2:
+        print("crossover: one size alone does not show it;")
+    elif ratios[1] >= ratios[0]:
         print("crossover: none in sight. On one machine DuckDB and rustworkx are the faster ones;")
     else:
         bend = math.log(ratios[0] / ratios[1]) / math.log(sizes[-1] / sizes[0])
