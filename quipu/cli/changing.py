@@ -53,12 +53,12 @@ def enrol(settings: Settings, uris: Sequence[str]) -> None:
 
 def _await_master(node: AdminSocket) -> None:
     due_s = time.monotonic() + ENROL_S
-    while (journal := node.ask("GET", "/v1/journal"))["master"] is None or journal[
-        "state"
-    ] != "WRK":
-        if time.monotonic() >= due_s:
-            fail("the cluster has no master", Exit.WAITED)
+    while time.monotonic() < due_s:
+        journal = node.ask("GET", "/v1/journal")
+        if journal["master"] is not None and journal["state"] == "WRK":
+            return
         time.sleep(LOOK_INTERVAL_S)
+    fail("the cluster has no master", Exit.WAITED)
 
 
 def recover(settings: Settings, force: bool, as_json: bool) -> None:
