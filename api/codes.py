@@ -30,6 +30,8 @@ class Code(StrEnum):
     CONSUMER_NOT_FOUND = "consumer-not-found"
     PEER_NOT_FOUND = "peer-not-found"
     SEQUENCE_NOT_FOUND = "sequence-not-found"
+    NUMBER_NOT_FOUND = "number-not-found"
+    NUMBER_GONE = "number-gone"
     CLIENT_NOT_FOUND = "client-not-found"
     ACL_NOT_FOUND = "acl-not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
@@ -243,6 +245,21 @@ KINDS: dict[Code, Kind] = {
         "There is no such sequence",
         "Nothing was ever locked or published under that name, as far as this node has applied.",
         "The first lock or publish makes it. `consistency=linear` asks for the newest.",
+    ),
+    Code.NUMBER_NOT_FOUND: Kind(
+        404,
+        True,
+        "Nothing is published under that number yet",
+        "Numbers begin at 1 and follow each other; this one is above what this node has applied.",
+        "Ask again, or for the sequence itself: `number` is its highest.",
+    ),
+    Code.NUMBER_GONE: Kind(
+        410,
+        False,
+        "What stood under that number is not held any more",
+        "Digests of single numbers are kept as long as the log entry that published them, some "
+        "thousands. The running digest of the sequence covers them for ever.",
+        "Compare your own list of digests with the running digest of a number from `oldest` on.",
     ),
     Code.METHOD_NOT_ALLOWED: Kind(
         405,

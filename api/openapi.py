@@ -90,10 +90,12 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 def path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     if "{" not in endpoint.path:
         return []
-    name = endpoint.path.partition("{")[2].partition("}")[0]
-    place = PLACES[endpoint.path.partition("}")[0] + "}"]
-    schema = {"type": "string", "pattern": place.pattern}
-    return [_parameter(name, "path", schema, place.meaning)]
+    found = []
+    for end in (at for at, character in enumerate(endpoint.path) if character == "}"):
+        place, name = PLACES[endpoint.path[: end + 1]], endpoint.path[:end].rpartition("{")[2]
+        schema = {"type": "string", "pattern": place.pattern}
+        found.append(_parameter(name, "path", schema, place.meaning))
+    return found
 
 
 def query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from quipu.api.models import MemberRef
+from quipu.api.models import Hex32, MemberRef
 
 Stage = Literal["nominate", "refuse", "implement", "confirm"]
 ConfigWord = Literal[
@@ -151,6 +151,17 @@ class SequenceBody(msgspec.Struct, frozen=True):
     holder: MemberRef | None
     token: str | None
     locked_upto: str | None
+
+
+class NumberBody(msgspec.Struct, frozen=True):
+    """What was published under one number, and what all up to it come to."""
+
+    name: str
+    number: str
+    digest: Hex32
+    running_digest: Hex32
+    publisher: MemberRef
+    log_index: str
 
 
 class SequenceList(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ PLACES = {
     "/v1/sequences/{name}": Place(
         "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a sequence, as its first lock or publish chose it."
     ),
+    "/v1/sequences/{name}/{number}": Place("^[0-9]{1,19}$", "One that was published."),
     "/v1/clients/{number}": Place("^[0-9]{1,10}$", "Of a client, as POST /v1/clients gave it."),
     "/problems/{code}": Place("^[a-z-]+$", "A code of the closed list."),
     "/v1/admin/operations/{id}": Place(

@@ -14,6 +14,7 @@ from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
 from quipu.node.order_service import (
     JournalGone,
     NoQuorum,
+    NumberGone,
     OrderUnknown,
     SequenceRefused,
     StateDiffers,
@@ -36,6 +37,7 @@ FAULTS = (
     OutcomeUnknown,
     StoreError,
     JournalGone,
+    NumberGone,
     NoQuorum,
     OrderUnknown,
     SequenceRefused,
@@ -91,8 +93,9 @@ def as_problem(error: BaseException) -> Problem | None:
             return Problem(Code(why), f"sequence {error}", retry_after_s=retry)
         case ClientRefused() | NoExecutor():
             return _of_clients(error)
-        case JournalGone(oldest=oldest):
-            return Problem(Code.JOURNAL_GONE, str(error), oldest=str(oldest))
+        case JournalGone(oldest=oldest) | NumberGone(oldest=oldest):
+            code = Code.NUMBER_GONE if isinstance(error, NumberGone) else Code.JOURNAL_GONE
+            return Problem(code, str(error), oldest=str(oldest))
         case StoreIsFull():
             return Problem(Code.STORAGE_FULL, str(error), retry_after_s=limits.RETRY_AFTER_S)
         case OutcomeUnknown(ids=ids):

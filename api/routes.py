@@ -26,13 +26,18 @@ class Routes:
                 self._exact.setdefault(endpoint.path, {})[endpoint.method] = endpoint
 
     def _at(self, parts: list[str], place: int) -> tuple[dict[str, Endpoint] | None, str]:
-        """What varies there may have a verb behind it: /v1/sequences/{name}:lock."""
+        """What varies there may have a verb behind it, /v1/sequences/{name}:lock, or something else
+        that varies, /v1/sequences/{name}/{number}."""
         varying, _, verb = parts[place].rpartition(":")
         for argument, pattern in ((varying, f"{{}}:{verb}"), (parts[place], "{}")):
             key = (*parts[:place], pattern, *parts[place + 1 :])
             methods = self._varying.get(key)
             if methods is not None:
                 return methods, argument
+        if len(parts) == place + 2:
+            methods = self._varying.get((*parts[:place], "{}", "{}"))
+            if methods is not None:
+                return methods, "/".join(parts[place:])
         return None, ""
 
     def find(self, method: str, path: str) -> tuple[Endpoint, str]:

@@ -16,7 +16,7 @@ from quipu.api.codes import Code
 from quipu.api.events import FOR_NOW
 from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import Hex32, MemberRef
-from quipu.api.order_models import LockBody, PublishedBody, SequenceBody, SequenceList
+from quipu.api.order_models import LockBody, NumberBody, PublishedBody, SequenceBody, SequenceList
 from quipu.api.problems import Problem, at, problem
 from quipu.api.reading import PageSize
 from quipu.api.tokens import ENTRIES_READ, ENTRIES_WRITE
@@ -26,6 +26,7 @@ from quipu.node.order_service import SequenceState
 T = TypeVar("T")
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,127}$"
 _NAME = re.compile(NAME_PATTERN, re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,19}\Z", re.ASCII)
 Whole = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}$")]
 Count = Annotated[int, msgspec.Meta(ge=1, le=ledger_limits.SEQUENCE_LOCK_MAX)]
 
@@ -79,6 +80,27 @@ async def sequence(call: Call) -> Response:
     return call.answer(_body(call, found), headers=FOR_NOW)
 
 
+async def sequence_number(call: Call) -> Response:
+    text, _, digits = call.argument.partition("/")
+    name, order = _checked(call, text, ENTRIES_READ), call.ledger.order
+    if _NUMBER.match(digits) is None:
+        problem(Code.INVALID_ID, "a number is written in digits")
+    found = order.number(name, int(digits))
+    if found is None:
+        if order.sequence(name) is None:
+            problem(Code.SEQUENCE_NOT_FOUND, f"nothing was locked or published as {name}")
+        problem(Code.NUMBER_NOT_FOUND, f"{name} has no number {digits} yet")
+    body = NumberBody(
+        name,
+        str(found.number),
+        found.digest.hex(),
+        found.running.hex(),
+        call.face.shapes.member(found.publisher),
+        str(found.log_index),
+    )
+    return call.answer(body)
+
+
 async def sequences(call: Call) -> Response:
     query = call.query(SequencesQuery)
     allowed = call.principal.streams(ENTRIES_READ)
@@ -119,7 +141,10 @@ async def release(call: Call) -> Response:
 
 
 def _name(call: Call, scope: str) -> str:
-    name = call.argument
+    return _checked(call, call.argument, scope)
+
+
+def _checked(call: Call, name: str, scope: str) -> str:
     if _NAME.match(name) is None:
         problem(Code.INVALID_ID, "a sequence has the name of a stream: a-z, 0-9, dot, dash, _")
     if not call.principal.may(scope, name):

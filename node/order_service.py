@@ -7,8 +7,9 @@ import asyncio
 from typing import NamedTuple, Protocol
 
 from quipu.ledger.order.sequences import SequenceRefusal
-from quipu.ledger.words import EventId, NodeNo
+from quipu.ledger.words import EventId, NodeId, NodeNo
 from quipu.node.config_service import Config
+from quipu.node.numbers import NumberHeld
 
 
 class JournalGone(Exception):
@@ -89,10 +90,25 @@ class LockGranted(NamedTuple):
     last: int
 
 
+class NumberGone(Exception):
+    """What stood under numbers below this one is not held any more."""
+
+    def __init__(self, oldest: int) -> None:
+        super().__init__(f"numbers below {oldest} are not held any more")
+        self.oldest = oldest
+
+
 class NumberPublished(NamedTuple):
     number: int
     running: bytes
     log_index: int
+
+
+class LyingSerializer(NamedTuple):
+    """Who signed two things about the log that contradict each other, and the proof."""
+
+    node_id: NodeId
+    proof: bytes
 
 
 class Order(Protocol):
@@ -111,6 +127,9 @@ class Order(Protocol):
     def entries(self, after: int, limit: int) -> list[OrderedEntry]:
         """What is applied above that index, in order. Raises `JournalGone`."""
 
+    def liars(self) -> list[LyingSerializer]:
+        """Since the start of this node."""
+
     def force_recovery(self) -> None:
         """An operator says that this node may vote, whatever its lost disk said."""
 
@@ -118,6 +137,9 @@ class Order(Protocol):
     # `Draining`
     def sequence(self, name: str) -> SequenceState | None:
         """As far as it is applied here; None: never used."""
+
+    def number(self, name: str, number: int) -> NumberHeld | None:
+        """What was published under it; None: nothing yet. Raises `NumberGone`."""
 
     def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
         """Those with a name above `after`, by name."""

@@ -50,6 +50,7 @@ from quipu.ledger.words import NOT_A_MEMBER, BranchKey, EventId, NodeNo, Now, Se
 from quipu.node import limits
 from quipu.node.committed_model import CommittedModel
 from quipu.node.configuring import Configuring
+from quipu.node.numbers import Numbers
 from quipu.node.rostering import BothGates, Rostering
 
 ENTROPY_BYTES = 8
@@ -78,6 +79,7 @@ class Ordering:
     own_no: NodeNo
     configuring: Configuring = field(init=False)
     discovering: Discovering = field(init=False)
+    numbers: Numbers = field(default_factory=Numbers)
     _met: int = 0  # the epoch whose members are known as neighbours
     is_forgotten: bool = False  # with the turn under way: the cluster went on without this node
     core_recovers: bool = False  # the core knows that its disk was lost or set back
@@ -341,6 +343,7 @@ class Ordering:
             if one.entry.index % limits.ORDER_MARK_ENTRIES == 0:
                 self.discovering.has_applied(one.entry.index, self.journal.sequences.digest())
         self.discovering.has_applied(self.journal.applied, None)
+        self.numbers.take(found, self.machine.state.log.base.index)
         return found
 
     def _hear(self, notice: object) -> None:

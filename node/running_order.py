@@ -17,9 +17,12 @@ from quipu.ledger.words import EventId, NodeNo
 from quipu.node import limits
 from quipu.node.inbox import Inbox
 from quipu.node.machine import Machine
+from quipu.node.numbers import NumberHeld
 from quipu.node.order_service import (
     JournalGone,
     LockGranted,
+    LyingSerializer,
+    NumberGone,
     NumberPublished,
     OrderedEntry,
     OrderStatus,
@@ -140,6 +143,14 @@ class RunningOrder:
         holder = found.holder if found.is_locked else None
         return SequenceState(name, found.number, found.running, found.token, holder, found.last)
 
+    def number(self, name: str, number: int) -> NumberHeld | None:
+        found = self.machine.ordering.numbers.find(name, number)
+        state = self.machine.ordering.journal.sequences.known(name)
+        if found is None and state is not None and 0 < number <= state.number:
+            oldest = self.machine.ordering.numbers.oldest(name)
+            raise NumberGone(state.number + 1 if oldest is None else oldest)
+        return found
+
     def sequences_after(self, after: str, limit: int) -> list[SequenceState]:
         names = self.machine.ordering.journal.sequences.names()
         found = (self.sequence(name) for name in names[bisect_right(names, after) :][:limit])
@@ -236,6 +247,11 @@ class RunningOrder:
             "events_ordered": status.events,
             "events_not_ordered": status.events_behind,
         }
+
+    def liars(self) -> list[LyingSerializer]:
+        state = self.machine.ordering.machine.state
+        found = sorted(state.convictions.items())
+        return [LyingSerializer(state.keys[number], one.data) for number, one in found]
 
     def force_recovery(self) -> None:
         self.inbox.push_log(RecoveryForced())

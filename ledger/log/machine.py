@@ -104,7 +104,7 @@ class LogMachine:
         role = self.state.role
         due: int | None
         if self.state.settings.is_overruled():
-            return self._tickets.next_deadline()
+            return self._tickets.next_deadline() if self.state.master is None else AT_ONCE
         if self._voter.goes_on:
             return AT_ONCE
         if role is Role.MASTER:

@@ -76,9 +76,16 @@ def sequence_show(
     linear: Annotated[
         bool, typer.Option("--linear", help="As acknowledged anywhere, not as applied here.")
     ] = False,
+    number: Annotated[int | None, typer.Option("--number", help="One that was published.")] = None,
 ) -> None:
-    """Show how far a sequence is, and who holds its lock."""
+    """Show how far a sequence is, and who holds its lock; or what stands under one number."""
     with of.client() as client:
+        if number is not None:
+            held = client.sequence_number(name, number)
+            if of.output is Output.TABLE:
+                held["publisher"] = held["publisher"]["name"]
+            of.show(held)
+            return
         found = client.sequence(name, consistency="linear" if linear else "local")
     _show_sequence(of, found)
 

@@ -34,6 +34,11 @@ class AsyncOrder(ABC):
         Raises `NotFound` where nothing was ever published."""
         return await self._json(f"/v1/sequences/{name}", {"consistency": consistency})
 
+    async def sequence_number(self, name: str, number: int | str) -> Any:
+        """What was published under that number: its digest, and the running one. Raises `NotFound`
+        where nothing is yet, `Gone` where it is not held any more."""
+        return await self._json(f"/v1/sequences/{name}/{number}")
+
     async def sequence_publish(
         self,
         name: str,
@@ -104,6 +109,11 @@ class Order(ABC):
         """How far it is, and who holds its lock; "linear": as acknowledged anywhere before.
         Raises `NotFound` where nothing was ever published."""
         return self._run(self._client.sequence(name, consistency=consistency))
+
+    def sequence_number(self, name: str, number: int | str) -> Any:
+        """What was published under that number: its digest, and the running one. Raises `NotFound`
+        where nothing is yet, `Gone` where it is not held any more."""
+        return self._run(self._client.sequence_number(name, number))
 
     def sequence_publish(
         self,

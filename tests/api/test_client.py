@@ -22,6 +22,7 @@ from quipu.api.table import API
 from quipu.api.tokens import new_token
 from quipu.client import AsyncClient, Client, Entry, Gap
 from quipu.client import transport as transport_module
+from quipu.client.asynchronous import reached
 from quipu.client.operating import AsyncOperator, Operator
 from quipu.node.service import OutcomeUnknown, Overloaded
 from tests.api.administered import administration_in
@@ -88,7 +89,7 @@ async def test_what_a_program_does() -> None:
         assert await receipt.wait("read", timeout=5)
         entry = await ledger.get(receipt.id)
         assert (entry.data, entry.raw, entry.stream) == ({"order": 7}, b'{"order":7}', "orders")
-        assert (await ledger.status(receipt.id)).state == "read"
+        assert reached((await ledger.status(receipt.id)).state, "read")
         verified = quipu.verify(await ledger.proof(receipt.id), api.node.genesis)
         assert verified.entry.data == entry.raw
         raw = await ledger.submit(b"\x00\xff", content_type="image/png", idempotency_key="k")
@@ -314,7 +315,7 @@ def test_client_without_a_loop(running: Running) -> None:
         assert ledger.validate(1).valid
         assert len(list(ledger.pages(limit=1))) == 3
         assert ledger.list(limit=1).more
-        assert ledger.status(receipt.id, wait=1).state == "read"
+        assert reached(ledger.status(receipt.id, wait=1).state, "read")
         assert quipu.verify(ledger.proof(receipt.id)).by == "receipts"
         items = ledger.follow(start="start")
         assert next(items)

@@ -97,6 +97,14 @@ async def test_numbers_are_published_one_after_the_other(tmp_path: Path) -> None
             found = await made(api, f"{INVOICES}:publish", body)
             running = next_running(running, number, digest)
             assert (found["number"], found["running_digest"]) == (str(number), running.hex())
+        held = (await api.get(f"{INVOICES}/2")).json
+        assert held["digest"] == sha256(b"raw").hexdigest()
+        assert (held["number"], held["running_digest"]) == ("2", running.hex())
+        assert held["publisher"]["name"] == "n1"
+        assert (await api.get(f"{INVOICES}/3")).code == "number-not-found"
+        assert (await api.get(f"{INVOICES}/0")).code == "number-not-found"
+        assert (await api.get(f"{INVOICES}/x")).code == "invalid-id"
+        assert (await api.get(f"{INVOICES}-none/1")).code == "sequence-not-found"
         shown = (await api.get(f"{INVOICES}?consistency=linear")).json
         assert (shown["number"], shown["holder"]) == ("2", None)
         assert shown["running_digest"] == running.hex()
@@ -136,6 +144,8 @@ async def test_sequences_survive_a_restart(tmp_path: Path) -> None:
         )
         held = {"data": 2, "token": lock["token"], "number": lock["first"]}
         assert (await made(api, f"{INVOICES}:publish", held))["number"] == "2"
+        numbers = [(await api.get(f"{INVOICES}/{n}")).json["running_digest"] for n in (1, 2)]
+        assert numbers[0] == before["running_digest"]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +187,14 @@ async def test_token_of_a_stream_is_good_for_the_sequence_of_its_name(tmp_path: 
         other = await api.post("/v1/sequences/orders:publish", {"data": 1})
         assert other.code == "forbidden"
         assert (await api.get("/v1/sequences/orders")).code == "forbidden"
+
+
+async def test_a_serializer_that_lied_stands_among_the_evidence() -> None:
+    async with talking() as api:
+        api.node.order.lied = True
+        (found,) = (await api.get("/v1/evidence")).json["items"]
+        assert (found["role"], found["node_id"]) == ("serializer", "00" * 32)
+        assert base64.b64decode(found["proof_base64"]) == b"proof"
 
 
 async def test_operator_lets_a_node_vote_again(tmp_path: Path) -> None:

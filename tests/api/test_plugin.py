@@ -10,6 +10,7 @@ import pytest
 
 import quipu
 from quipu.client import transport
+from quipu.client.asynchronous import reached
 from quipu.node.exits import BadSetting, DirectoryTaken
 from quipu.testing import LocalNode
 from tests import tree
@@ -88,7 +89,7 @@ def test_a_killed_node_answers_nobody_and_keeps_what_it_acknowledged(
         quipu_node.client.list()
     quipu_node.start()
     assert quipu_node.url == url
-    assert quipu_node.client.wait(ids[-1]).state == "read"
+    assert reached(quipu_node.client.wait(ids[-1]).state, "read")
     assert [entry.id for entry in quipu_node.client.pages()] == ids
     assert quipu_node.client.submit("later", wait="read").state == "read"
     quipu_node.kill()

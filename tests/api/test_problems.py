@@ -22,7 +22,13 @@ from quipu.ledger.words import EventId, NodeNo
 from quipu.node.change_service import ChangeInFlight, ForceRefused, NomineeRefused, Unforced
 from quipu.node.client_service import ClientRefused, NoExecutor
 from quipu.node.config_service import ConfigRefused, NotConfigNode, UnknownNode
-from quipu.node.order_service import NoQuorum, OrderUnknown, SequenceRefused, StateDiffers
+from quipu.node.order_service import (
+    NoQuorum,
+    OrderUnknown,
+    SequenceRefused,
+    SequenceState,
+    StateDiffers,
+)
 from quipu.node.service import (
     EntryId,
     MemberRow,
@@ -397,6 +403,18 @@ async def _journal_gone(api: Talk) -> Reply:
 @triggers(Code.SEQUENCE_NOT_FOUND)
 async def _sequence_not_found(api: Talk) -> Reply:
     return await api.get("/v1/sequences/invoices")
+
+
+@triggers(Code.NUMBER_NOT_FOUND)
+async def _number_not_found(api: Talk) -> Reply:
+    api.node.order.sequences["invoices"] = SequenceState("invoices", 8, bytes(32), 0, None, 8)
+    return await api.get("/v1/sequences/invoices/9")
+
+
+@triggers(Code.NUMBER_GONE)
+async def _number_gone(api: Talk) -> Reply:
+    api.node.order.base = 7
+    return await api.get("/v1/sequences/invoices/1")
 
 
 @triggers(Code.NO_QUORUM)

@@ -12,12 +12,13 @@ from quipu.api.problems import Problem
 from quipu.ledger import bundle as bundles
 from quipu.ledger import entry, epochs, event, evidence, inv, messages
 from quipu.ledger.log.messages import decode_log_message
+from quipu.ledger.order.discovering import decode_discovery
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import verify
 from tests.fuzz import repair
 from tests.fuzz.mutate import Repair, Sample
 from tests.peer_readers import READERS
-from tests.vectors import check, check_peers, ingest, log_messages
+from tests.vectors import check, check_peers, discovery, ingest, log_messages
 
 FOLDER = Path(check.__file__).parent
 Reader = Callable[..., Any]
@@ -184,6 +185,7 @@ def targets() -> list[Target]:
         Target("proof", own_proof, oracles["proof"], proofs, repair.proof, share=4),
         Target("bundle", own_bundle, oracles["bundle"], proven, repair.bundle, share=4),
         Target("bundle-offline", offline_bundle, oracles["bundle"], proven, repair.bundle, share=4),
+        Target("discovery", own_discovery, discovery.read_message, discovery.samples()),
         Target("log-message", own_log_message, log_messages.read_message, log_messages.samples()),
         *peer_targets(),
     ]
@@ -215,6 +217,10 @@ def own_inv(data: bytes) -> None:
 
 def own_log_message(data: bytes) -> None:
     decode_log_message(data)
+
+
+def own_discovery(data: bytes) -> None:
+    decode_discovery(data)
 
 
 def own_message(data: bytes) -> None:

@@ -21,6 +21,7 @@ FIELDS = {
     "promise": (14,),
     "ready": (5,),
     "proof": (3,),
+    "discovery": (2, 3, 4, 6),
 }
 
 
@@ -45,6 +46,26 @@ def check_signed(tag: bytes, value: list[Any], public: bytes) -> None:
     VerifyKey(public).verify(message, value[-1])
 
 
+def check_discovery(value: list[Any]) -> None:
+    """DSCREQ, DSCRES, SEQRES and SEQ: kind, and the fields of docs/order.md."""
+    kind, *fields = value
+    if kind == 18:
+        number, node_id, state = fields
+        need(number > 0 and len(node_id) == 32, "who asks")
+    elif kind == 19:
+        state, known = fields
+        need(all(no > 0 and len(node_id) == 32 for no, node_id in known), "neighbours")
+    elif kind == 20:
+        (state,) = fields
+    else:
+        number, digest, certificate, applied, marks = fields
+        state = 1
+        need(kind == 21 and number >= 0 <= applied and len(digest) == 32, "how far")
+        need(all(isinstance(one, bytes) for one in certificate), "certificate")
+        need(all(len(said) == 32 for _, said in marks), "marks")
+    need(state in {1, 2, 3}, "state")
+
+
 def check(row: dict[str, Any]) -> None:
     kind, data = row["kind"], bytes.fromhex(row["hex"])
     public = bytes.fromhex(row.get("public", ""))
@@ -55,6 +76,8 @@ def check(row: dict[str, Any]) -> None:
     value = unpacked(kind, data)
     if kind == "item":
         need(1 <= value[0] <= 8, "kind of an item")
+    elif kind == "discovery":
+        check_discovery(value)
     elif kind == "entry":
         need(value[0] == 1, "version")
         before = bytes.fromhex(row["before"])

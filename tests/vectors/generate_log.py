@@ -21,6 +21,7 @@ from quipu.ledger.order.sequences import next_running
 from quipu.ledger.ready import sign_ready
 from quipu.ledger.words import EpochNo, NodeNo
 from tests.small_ledger import key_of
+from tests.vectors import discovery
 
 Rows = list[dict[str, Any]]
 CLUSTER_ID = bytes(range(32))
@@ -67,6 +68,7 @@ def log() -> Rows:
     rows.append(row("promise", "with lives", encode(promise), public=public))
     rows.append(row("ready", "for epoch 2", ready, public=public))
     rows.append(row("proof", "two digests", prove(signed, other), public=public))
+    rows += [row("discovery", name, encode(said)) for name, said in discovery.SAMPLES.items()]
     running = next_running(bytes(32), 1, DIGEST)
     rows.append(row("running", "number 1", DIGEST, digest=running.hex()))
     return rows
