@@ -37,7 +37,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
 	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-order bench-spark bench-page reference figures screenshots clean up
+	bench-order bench-pruning bench-spark bench-page reference figures screenshots clean up
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -151,6 +151,9 @@ bench-spark: install ## BENCH='--help': the analysis on Spark beside DuckDB and 
 
 bench-page: install ## BENCH='--help': an hour's worth of entries under the eyes of a page (needs chromium)
 	@$(BIN)/python -m bench.page $(BENCH)
+
+bench-pruning: install ## what pruning to a tenth gives back: disk, start, catching up
+	@$(BIN)/python -m bench.pruning $(BENCH)
 
 reference: install ## write the reference pages of routes, problems and commands anew
 	@$(BIN)/python -m tests.api.reference

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
+import msgspec
+
 from quipu.ledger import limits
 from quipu.ledger.history import BranchRecord, Held
 from quipu.ledger.inv import decode_inv
@@ -93,6 +95,10 @@ class Serve:
         if any(self._is_gone(wanted) for wanted in want.ranges):
             # Ahead of the answer, for with that the request is over.
             turn.send(peer, Pruned(want.request_id, self._pruning.pruned_to))
+            if not any(wanted.anchors for wanted in want.ranges):
+                # Who has nothing needs the tips of the cut first: nothing else could be placed.
+                turn.send(peer, self._answer(msgspec.structs.replace(want, ranges=[]), _usual()))
+                return
         if sum(asker == peer for asker, _ in self._asked) < limits.REQUESTS_PER_PEER_MAX:
             self._asked.append((peer, want))
         else:

@@ -50,7 +50,7 @@ def prune_directory(directory: DataDirectory, order: PruneOrder, report: Report)
         progress = ScrubProgress("prune", 0, store.stats().events)
         for step in plan.steps():
             if not order.dry_run:
-                store.commit(_durable(step, saved))
+                store.commit(durable_of(step, saved))
             progress.done = plan.events
             report(progress)
         return plan.facts() | {"dry_run": order.dry_run} | _left(store)
@@ -58,7 +58,7 @@ def prune_directory(directory: DataDirectory, order: PruneOrder, report: Report)
         store.close()
 
 
-def _durable(step: HistoryPruned, saved: Saved) -> list[Durable]:
+def durable_of(step: HistoryPruned, saved: Saved) -> list[Durable]:
     records = {record.key: record for record in saved.branches}
     durable: list[Durable] = []
     for key, upto in step.rows:

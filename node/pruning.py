@@ -212,18 +212,20 @@ class Plan:
         is_forked = BranchKey(*meta.branch.cord, 1) in records
         tip = self._tips[meta.branch.cord]
         top = min(prunable_seq(record), tip - 1)
-        return Seq(0) if is_forked or meta.branch.number else Seq(min(meta.seq, top))
+        goes = meta.seq <= top and not is_forked and not meta.branch.number
+        return meta.seq if goes else Seq(0)
 
     # --- receipts -------------------------------------------------------------------------------
     def _receipts(self) -> Iterator[HistoryPruned]:
-        """Of epochs in which nothing that is left became Read."""
+        """Of epochs in which nothing that is left became Read: epochs never fall along the feed. Of
+        the tips that stay the cut is proof."""
         epoch: int = self.epoch
         left = self.store.feed(self._upto, 1)
         first = self.store.meta(left[0][1]) if left else None
         if first is not None:
             epoch = min(epoch, first.epoch)
         for signer in self.saved.signers:
-            for below in self._strides(signer, epoch - 1):
+            for below in self._strides(signer, epoch):
                 yield HistoryPruned(self.epoch, (), 0, ((signer.signer_no, below),))
 
     def _strides(self, signer: SignerRecord, epoch: int) -> Iterator[InvNumber]:
