@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from quipu.cli.admin_socket import LOOK_INTERVAL_S, AdminSocket, running_node
@@ -11,6 +12,7 @@ from quipu.node.settings import Settings
 
 CONFIG = "/v1/cluster/roster"
 DONE = "done"
+ENROL_S = 60.0
 
 
 def change(settings: Settings, asked: dict[str, str], timeout_s: float, as_json: bool) -> None:
@@ -32,6 +34,31 @@ def change(settings: Settings, asked: dict[str, str], timeout_s: float, as_json:
     elif ended["outcome"] != DONE:
         fail(f"the change has ended: {ended['outcome']}", Exit.CONFLICT)
     _show(found, as_json)
+
+
+def enrol(settings: Settings, uris: Sequence[str]) -> None:
+    """Makes those members that are none yet, one after the other."""
+    node = _running(settings)
+    _await_master(node)
+    for uri in uris:
+        present = {one["node_id"] for one in node.ask("GET", CONFIG)["members"]}
+        if uri.rpartition("/")[2] in present:
+            continue
+        begun = node.ask("POST", f"{CONFIG}:propose", {"change": "add-member", "node": uri})
+        found = _wait(node, begun["id"], time.monotonic() + ENROL_S)
+        ended = found["ended"]
+        if ended is None or (ended["id"], ended["outcome"]) != (begun["id"], DONE):
+            fail(f"{uri} is no member yet: see `quipu members changes`", Exit.WAITED)
+
+
+def _await_master(node: AdminSocket) -> None:
+    due_s = time.monotonic() + ENROL_S
+    while time.monotonic() < due_s:
+        journal = node.ask("GET", "/v1/journal")
+        if journal["master"] is not None and journal["state"] == "WRK":
+            return
+        time.sleep(LOOK_INTERVAL_S)
+    fail("the cluster has no master", Exit.WAITED)
 
 
 def recover(settings: Settings, force: bool, as_json: bool) -> None:

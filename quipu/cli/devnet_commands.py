@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quipu.cli.node_commands import Json, explained
+from quipu.cli.node_commands import Json, explained, flags_of, load
 
 if TYPE_CHECKING:
     from quipu.devnet import Devnet
@@ -40,6 +40,10 @@ def up(
         list[str] | None,
         typer.Option("--set", help="Setting of every node: section.name=value. Repeatable."),
     ] = None,
+    auto: Annotated[
+        bool,
+        typer.Option("--auto", help="Make each observer a member at once, without a word more."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Make a cluster and start it, or start again what is stopped of the one that is there."""
@@ -55,9 +59,21 @@ def up(
                 net = Devnet.make(
                     data_dir, 3 if members is None else members, observers or 0, settings or []
                 )
+            if auto:
+                _enrol(net)
         _show(net, json)
         if not json:
             print(f"\nIts end: quipu devnet down --data-dir '{data_dir}'", file=sys.stderr)
+
+
+def _enrol(net: "Devnet") -> None:
+    """Elsewhere it takes an operator: else whoever has the secret would have a vote."""
+    from quipu.cli import changing
+
+    one = net.node(1)
+    flags = flags_of(net.socket_setting(one), data_dir=str(net.data_of(one)))
+    found = load(None, flags).settings
+    changing.enrol(found, [node.uri for node in net.nodes])
 
 
 def ps(data_dir: Folder = FOLDER, json: Json = False) -> None:

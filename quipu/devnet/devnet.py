@@ -103,6 +103,12 @@ class Devnet:
     def data_of(self, node: NodePlan) -> Path:
         return folder_of(self.folder, node) / DATA_FOLDER
 
+    def socket_setting(self, node: NodePlan) -> list[str]:
+        """Where the socket of an operator is; empty: in its data directory, as ever."""
+        if len(os.fsencode(self.data_of(node) / ADMIN_SOCKET)) <= SOCKET_PATH_BYTES_MAX:
+            return []
+        return [f"admin.socket={self._near_socket(node)}"]
+
     def _near_socket(self, node: NodePlan) -> Path:
         """Of a folder whose path is longer than the name of a socket may be."""
         mark = sha256(os.fsencode(self.folder)).hexdigest()[:16]
@@ -169,8 +175,8 @@ class Devnet:
         listen = node.listen_port or node.p2p_port
         for name, port in (("p2p", listen), ("api", node.api_port), ("ops", node.ops_port)):
             arguments += [f"--{name}-listen", f"{HOST}:{port}"]
-        if len(os.fsencode(self.data_of(node) / ADMIN_SOCKET)) > SOCKET_PATH_BYTES_MAX:
-            arguments += ["--set", f"admin.socket={self._near_socket(node)}"]
+        for setting in self.socket_setting(node):
+            arguments += ["--set", setting]
         if node.listen_port is not None:
             arguments += ["--set", f"p2p.advertise={HOST}:{node.p2p_port}"]
         for setting in self.plan.settings:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from quipu.ledger.canonical import encode
+from quipu.ledger.effects import PutOverruling
 from quipu.ledger.log.effects import (
     DropLogFrom,
+    ForgetLog,
     LogDurable,
     PutBase,
     PutChosen,
@@ -57,6 +59,30 @@ def restart(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Restart]
 
     yield started
     held[0].close()
+
+
+def test_a_log_that_is_forgotten_is_that_of_a_lost_disk(restart: Restart) -> None:
+    store = restart()
+    store.commit([entry_at(1), entry_at(2), PutVote(b"vote"), PutChosen(Index(1), (b"proof",))])
+    store.commit([PutConfirmed(Index(1), (b"both",)), PutBase(base_at(1), b"state")])
+    store.commit([ForgetLog()])
+    for saved in (store.saved_log(), restart().saved_log()):
+        assert saved.recovering
+        assert (saved.vote, saved.base, saved.state) == (None, None, b"")
+        assert (saved.entries, saved.chosen, saved.confirmed) == ([], 0, {})
+    store = restart()
+    store.commit([PutVote(b"another")])
+    assert not restart().saved_log().recovering
+
+
+def test_a_forced_epoch_that_left_the_node_out_is_kept(restart: Restart) -> None:
+    store = restart()
+    assert store.saved().overruling is None
+    store.commit([PutOverruling(b"document", (b"seal",))])
+    assert restart().saved().overruling == (b"document", (b"seal",))
+    store = restart()
+    store.commit([PutOverruling(b"", ())])
+    assert restart().saved().overruling is None
 
 
 class Author:

@@ -30,6 +30,19 @@ def nodes_of(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def test_auto_makes_members_of_those_who_join(tmp_path: Path) -> None:
+    folder = tmp_path / "net"
+    try:
+        code, said = devnet(folder, "up", "-n", "1", "--observers", "2", "--auto")
+        assert code == Exit.OK, said
+        net = Devnet.open(folder)
+        with client_of(net, 3) as client:
+            assert [one["name"] for one in client.roster()["members"]] == ["n1", "n2", "n3"]
+        assert devnet(folder, "up", "--auto")[0] == Exit.OK  # nobody is left to be made one
+    finally:
+        devnet(folder, "down")
+
+
 def test_the_life_of_a_cluster(tmp_path: Path) -> None:
     folder = tmp_path / "a folder with spaces"
     try:

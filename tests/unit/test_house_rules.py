@@ -28,6 +28,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "ledger/inv.py:build_inv": "the fields of an Inv, each once",
     "quipu/cli/analysing.py:analyse": OPTIONS,
     "quipu/cli/benching.py:bench": OPTIONS,
+    "quipu/cli/devnet_commands.py:up": OPTIONS,
     "quipu/cli/ledger_commands.py:list_": OPTIONS,
     "quipu/cli/member_commands.py:add": OPTIONS,
     "quipu/cli/member_commands.py:listed": OPTIONS,

@@ -351,6 +351,23 @@ def bundles_of(world: World) -> dict[str, bytes]:
         "by the second epoch": build_bundle(ledger, lineage, world.grown.id, 0),
         "by a cut": build_bundle(ledger, lineage, world.at_cut.id, 0),
         "below a cut": build_bundle(ledger, lineage, world.below_cut.id, 0),
+        **forced_bundles(),
+    }
+
+
+def forced_bundles() -> dict[str, bytes]:
+    """Two of three are lost for ever: the third goes on alone."""
+    ledger = SmallLedger(3)
+    left = ledger.write(1, ["only one held it"])
+    document = msgspec.structs.replace(
+        ledger.document([1], "majority", [left]), version=FORCED_VERSION
+    )
+    ledger.open(document, ledger.seal(document, [1]))
+    after = ledger.write(1, ["by force"])
+    ledger.sign(1, after)
+    return {
+        "by the cut of a forced epoch": build_bundle(ledger, ledger.lineage, left.id, 0),
+        "of a forced epoch": build_bundle(ledger, ledger.lineage, after.id, 0),
     }
 
 
