@@ -108,6 +108,15 @@ async def evidence(call: Call) -> Response:
         )
         for one in call.ledger.convictions()
     ]
+    items += [
+        ConvictionBody(
+            node_id=one.node_id.hex(),
+            role="serializer",
+            journal=None,
+            proof_base64=base64.b64encode(one.proof).decode(),
+        )
+        for one in call.ledger.order.liars()
+    ]
     return call.answer(EvidenceList(items), headers=FOR_NOW)
 
 

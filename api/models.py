@@ -229,7 +229,7 @@ class ConvictionBody(msgspec.Struct, frozen=True):
     """A proof that a node signed two things that exclude each other."""
 
     node_id: Hex32
-    role: Literal["author", "signer"]
+    role: Literal["author", "signer", "serializer"]
     journal: U64Text | None
     proof_base64: Base64
 

@@ -35,6 +35,7 @@ class Load(msgspec.Struct):
     keep_bodies: int = 0  # so many bodies of answers are given back
     stream: str = ""  # of which kind of `stream_load`: the requests are a header and a chunk
     per_chunk: int = 1  # entries in that chunk
+    once: bool = False  # each request is sent once, and nothing after the last
     ports: list[int] = []  # of the nodes that the connections are spread over; empty: `port`
     wire: str = ""  # which of `wires` it speaks; empty: HTTP
     replies: int = 1  # to each request, where it is not HTTP
@@ -195,9 +196,15 @@ class Generator:
     # --- when -----------------------------------------------------------------------------------
     def _closed(self, ends_s: float) -> None:
         while (now_s := time.perf_counter()) < ends_s:
-            while self.free:
+            if self._is_used_up:
+                return
+            while self.free and not self._is_used_up:
                 self._send(self.free.popleft(), now_s)
             self._poll(0.1)
+
+    @property
+    def _is_used_up(self) -> bool:
+        return self.load.once and self.next_request >= len(self.load.requests)
 
     def _open(self, begun_s: float, ends_s: float, rate: float) -> None:
         step_s, number = 1.0 / rate, 0

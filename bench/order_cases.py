@@ -1,11 +1,12 @@
-"""What is measured of the order: entries to `ordered`, and numbers of sequences."""
+"""What is measured of the order: entries to `ordered`, numbers of sequences, and requests of
+clients to `executed`."""
 
 import math
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from bench import etcds, requests
+from bench import etcds, executed, requests
 from bench.cases import BATCH_ENTRIES, ENTRY_BYTES, Plan
 from bench.clusters import Cluster, NodeCluster, cpu_s
 from bench.load import Load, Result
@@ -15,6 +16,7 @@ from quipu.devnet.processes import until
 ORDERED = "?wait=ordered"
 CALM_RATE = 200.0
 AGREED_S = 60.0
+HTTP_STORED = 202  # not executed when the time was over
 ALL, MASTER, OTHER = "all", "master", "other"
 
 
@@ -36,6 +38,7 @@ class Case:
     rate: float | None = None
     at: str = ALL
     sequence: str = ""
+    statements: int = 0  # of a signed request; else it is none
     etcd: list[bytes] = field(default_factory=list)  # the nearest that etcd has; empty: nothing
     floors: Floors = Floors()
 
@@ -109,7 +112,27 @@ CASES = (
         sequence="contended",
         floors=Floors(rate=300),
     ),
+    Case(
+        "execute-64",
+        "signed requests of one statement to executed, 64 clients",
+        64,
+        1,
+        [],
+        statements=1,
+        floors=Floors(rate=1_500),
+    ),
+    Case(
+        "execute-batch",
+        "signed requests of 100 statements to executed, 12 clients; counts statements",
+        12,
+        BATCH_ENTRIES,
+        [],
+        statements=BATCH_ENTRIES,
+        floors=Floors(rate=15_000),
+    ),
 )
+REQUESTS_PER_S = 6_000  # signed beforehand, so that they do not run out; of one statement
+BATCHES_PER_S = 600
 
 
 @dataclass(frozen=True)
@@ -165,10 +188,11 @@ class Measured:
         load = Load(
             servers[0].host,
             ports[0],
-            case.requests if is_ours else case.etcd,
+            self._requests(plan) if is_ours else case.etcd,
             case.connections,
             plan.seconds,
         )
+        load.once = case.statements > 0
         load.warm_up_s, load.rate, load.ports = plan.warm_up_s, case.rate, ports
         before, cpu = self._commits(), cpu_s(cluster)
         result = run_load(load)
@@ -184,6 +208,15 @@ class Measured:
             commits=(self._commits() - before) / count,
         )
 
+    def _requests(self, plan: Plan) -> list[bytes]:
+        case = self.case
+        if not case.statements:
+            return case.requests
+        a_second = REQUESTS_PER_S if case.statements == 1 else BATCHES_PER_S
+        count = int(a_second * (plan.seconds + plan.warm_up_s))
+        servers = self.cluster.servers
+        return executed.signed(servers, case.name, case.connections, case.statements, count)
+
     def _commits(self) -> float:
         cluster = self.cluster
         return cluster.figures()["commits_total"] if isinstance(cluster, NodeCluster) else 0.0
@@ -192,7 +225,8 @@ class Measured:
         self.acknowledged += result.accepted_all * self.case.per_request
         self.sent += result.sent * self.case.per_request
         refused = sum(result.statuses.values()) - result.accepted
-        if refused or result.cut or result.unanswered:
+        late = result.statuses.get(HTTP_STORED, 0) if self.case.statements else 0
+        if refused or late or result.cut or result.unanswered:
             self.void = f"{result.statuses}, {result.cut} cut, {result.unanswered} unanswered"
 
     def missing(self) -> str:
@@ -201,6 +235,11 @@ class Measured:
         if self.void or not isinstance(cluster, NodeCluster):
             return self.void
         why = cluster.disagreement() or unequal_order(cluster)
+        if not why and case.statements:
+            rows = executed.rows_of(cluster.servers, case.name)
+            if len(set(rows)) == 1 and self.acknowledged <= rows[0] <= self.sent:
+                return ""
+            return f"{self.acknowledged} acknowledged of {self.sent}, the executors have {rows}"
         if why or not case.sequence:
             return why or cluster.strays(case.name, self.acknowledged, self.sent)
         path = f"/v1/sequences/{case.sequence}"

@@ -20,12 +20,12 @@ def entry_of(stream: str, size: int) -> str:
 
 
 def post(stream: str, size: int, query: str = "") -> bytes:
-    return _posted(f"/v1/entries{query}", entry_of(stream, size))
+    return posted(f"/v1/entries{query}", entry_of(stream, size))
 
 
 def batch(stream: str, size: int, count: int, query: str = "") -> bytes:
     body = "[" + ",".join([entry_of(stream, size)] * count) + "]"
-    return _posted(f"/v1/entries:batch{query}", body)
+    return posted(f"/v1/entries:batch{query}", body)
 
 
 def lines(stream: str, size: int, count: int) -> list[bytes]:
@@ -52,7 +52,7 @@ def frames(stream: str, size: int, count: int, query: str = "") -> list[bytes]:
 
 def publish(sequence: str) -> bytes:
     """Lock the next number and publish it, in one."""
-    return _posted(f"/v1/sequences/{sequence}:publish", '{"data":"x"}')
+    return posted(f"/v1/sequences/{sequence}:publish", '{"data":"x"}')
 
 
 def get(path: str) -> bytes:
@@ -69,6 +69,6 @@ def ids_of(bodies: list[bytes]) -> list[str]:
     return found
 
 
-def _posted(path: str, body: str) -> bytes:
+def posted(path: str, body: str) -> bytes:
     head = f"POST {path} HTTP/1.1\r\n{HOST}{JSON}Content-Length: {len(body)}\r\n\r\n"
     return (head + body).encode()

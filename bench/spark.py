@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.figures import note_figure
 from bench.lock import one_benchmark_at_a_time
 from bench.spark_dumps import GENESIS, NODES, OWNER, Exported, exported, three_dumps
+from bench.spark_work import last_stage, work_since
 from quipu.dumps.checking import check_files
 from quipu.ledger.effects import PutBranch
 from quipu.spark_analytics import copies_checks, events_checks, limits
@@ -48,6 +49,7 @@ GRAPHFRAMES_UPTO = (
     200_000  # events, so that a run of all sizes ends in time; any number may be asked for
 )
 LARGE_SHARE = 64  # of large events there are so many times fewer
+WITHOUT_SPARK = ("DuckDB, all but loops and islands", "rustworkx, loops and islands")
 # What SQL can do without walking the graph an edge at a time.
 IN_SQL = [
     check
@@ -103,6 +105,17 @@ class Table:
         took, used = time.monotonic() - began, cpu_s() - cpu
         self.seconds[figure, events] = took
         self.add(events, f"{figure}: s", took, f"{used:,.1f} s of CPU")
+        return took
+
+    def worked(
+        self, events: int, figure: str, spark: SparkSession, work: Callable[[], object]
+    ) -> float:
+        """The same, with what Spark says of it."""
+        before = last_stage(spark)
+        took = self.timed(events, figure, work)
+        said = work_since(spark, before)
+        self.add(events, f"{figure}: processing s", said.run_s, str(said))
+        self.add(events, f"{figure}: shuffles", said.shuffles)
         return took
 
     def growth(self, figure: str, of: str, sizes: list[int]) -> None:
@@ -199,14 +212,14 @@ def on_spark(
                 with ledger_of(spark, paths) as ledger:
                     made = engine_named(engine, ledger)
                     figure = f"structure, {engine}{digests}"
-                    table.timed(events, figure, partial(structure, ledger, made))
+                    table.worked(events, figure, spark, partial(structure, ledger, made))
         with ledger_of(spark, dumps[""]) as ledger:
             for engine in engines:
                 made = engine_named(engine, ledger)
                 figure = f"components, {engine}"
-                table.timed(events, figure, partial(components, ledger, made))
+                table.worked(events, figure, spark, partial(components, ledger, made))
             ids = events_checks.ids(ledger.table("events"))
-            took = table.timed(events, "hashed anew", lambda: nothing_found(iter([ids])))
+            took = table.worked(events, "hashed anew", spark, lambda: nothing_found(iter([ids])))
             table.add(events, "hashed anew: events/s", NODES * events / took)
         table.add(events, "peak MB", peak_mb(), "of Python and the JVM")
 
@@ -276,6 +289,7 @@ def commits_s(write: Callable[[], object], goes_on: Callable[[], bool]) -> float
 
 
 def measure(table: Table, events: int, wish: SparkWish, disk: Path, graphframes_upto: int) -> None:
+    print(f"{events:>10,}  events of each of {NODES} nodes: making the ledger …", flush=True)
     began = time.monotonic()
     engines = [e for e in ENGINES if e == DATAFRAME or events <= graphframes_upto]
     with tempfile.TemporaryDirectory(prefix=".quipu-bench-", dir=disk) as scratch:
@@ -287,10 +301,40 @@ def measure(table: Table, events: int, wish: SparkWish, disk: Path, graphframes_
             place = folder / ("alike" if alike else "unlike")
             place.mkdir()
             dumps[name] = three_dumps(one, place, alike=alike)
-        table.timed(events, "DuckDB, all but loops and islands", lambda: in_duckdb(dumps[""]))
-        table.timed(events, "rustworkx, loops and islands", lambda: in_rustworkx(dumps[""]))
+        sql, graph = WITHOUT_SPARK
+        table.timed(events, sql, lambda: in_duckdb(dumps[""]))
+        table.timed(events, graph, lambda: in_rustworkx(dumps[""]))
         on_spark(table, events, dumps, wish, engines)
     table.add(events, "this size took: s", time.monotonic() - began)
+
+
+def crossover(table: Table, sizes: list[int]) -> None:
+    """From how many events of each node on Spark is the faster one on this machine, said honestly:
+    where it is slower at every size, and where the lines would meet if each went on as it grew."""
+    by_size = {
+        size: (
+            table.seconds[f"structure, {DATAFRAME}", size],
+            sum(table.seconds[name, size] for name in WITHOUT_SPARK),
+        )
+        for size in sizes
+    }
+    for size, (spark_s, other_s) in by_size.items():
+        table.add(size, "Spark over DuckDB and rustworkx: ratio", spark_s / other_s)
+    faster = [size for size, (spark_s, other_s) in by_size.items() if spark_s < other_s]
+    if faster:
+        print(f"crossover: Spark is the faster one from {faster[0]:,} events of each node on")
+        return
+    first, last = by_size[sizes[0]], by_size[sizes[-1]]
+    ratios = [first[0] / first[1], last[0] / last[1]]
+    if len(sizes) < 2:
+        print("crossover: one size alone does not show it;")
+    elif ratios[1] >= ratios[0]:
+        print("crossover: none in sight. On one machine DuckDB and rustworkx are the faster ones;")
+    else:
+        bend = math.log(ratios[0] / ratios[1]) / math.log(sizes[-1] / sizes[0])
+        meets = sizes[-1] * ratios[1] ** (1 / bend)
+        print(f"crossover: not measured; as both grew it would be at {meets:,.0f} events;")
+    print("what Spark is for are ledgers that one machine does not hold, and copies on many.")
 
 
 def main() -> int:
@@ -313,6 +357,7 @@ def main() -> int:
     with one_benchmark_at_a_time():
         for events in sizes:
             measure(table, events, wish, given.disk, given.graphframes_upto)
+    crossover(table, sizes)
     table.growth("growth of structure", f"structure, {DATAFRAME}", sizes)
     table.growth("growth of components", f"components, {DATAFRAME}", sizes)
     return 0

@@ -7,7 +7,7 @@ import asyncio
 from typing import NamedTuple, Protocol
 
 from quipu.ledger.order.sequences import SequenceRefusal
-from quipu.ledger.words import EventId, NodeNo
+from quipu.ledger.words import EventId, NodeId, NodeNo
 from quipu.node.config_service import Config
 from quipu.node.numbers import NumberHeld
 
@@ -104,6 +104,13 @@ class NumberPublished(NamedTuple):
     log_index: int
 
 
+class LyingSerializer(NamedTuple):
+    """Who signed two things about the log that contradict each other, and the proof."""
+
+    node_id: NodeId
+    proof: bytes
+
+
 class Order(Protocol):
     @property
     def config(self) -> Config: ...
@@ -119,6 +126,9 @@ class Order(Protocol):
 
     def entries(self, after: int, limit: int) -> list[OrderedEntry]:
         """What is applied above that index, in order. Raises `JournalGone`."""
+
+    def liars(self) -> list[LyingSerializer]:
+        """Since the start of this node."""
 
     def force_recovery(self) -> None:
         """An operator says that this node may vote, whatever its lost disk said."""

@@ -21,6 +21,7 @@ from quipu.node.numbers import NumberHeld
 from quipu.node.order_service import (
     JournalGone,
     LockGranted,
+    LyingSerializer,
     NumberGone,
     NumberPublished,
     OrderedEntry,
@@ -246,6 +247,11 @@ class RunningOrder:
             "events_ordered": status.events,
             "events_not_ordered": status.events_behind,
         }
+
+    def liars(self) -> list[LyingSerializer]:
+        state = self.machine.ordering.machine.state
+        found = sorted(state.convictions.items())
+        return [LyingSerializer(state.keys[number], one.data) for number, one in found]
 
     def force_recovery(self) -> None:
         self.inbox.push_log(RecoveryForced())

@@ -10,6 +10,7 @@ from quipu.dumps.checking import Problem
 from quipu.spark_analytics.findings import CHECKS, Finding
 
 REPORT_VERSION = 1
+CHECKS_NAMED_MAX = 6  # in the verdict: a sentence to read, the table below has them all
 AGREE, WRONG, UNREADABLE = 0, 9, 10
 
 
@@ -65,6 +66,13 @@ class Report:
         return UNREADABLE if unreadable else AGREE
 
     @property
+    def _wrong(self) -> str:
+        checks = [result.check for result in self.results if result.count]
+        more = len(checks) - CHECKS_NAMED_MAX
+        named = ", ".join(checks[:CHECKS_NAMED_MAX])
+        return f"{named} and {more} more checks" if more > 1 else ", ".join(checks)
+
+    @property
     def verdict(self) -> str:
         copies = len(self.copies)
         events = self.measures.get("events", 0)
@@ -73,9 +81,8 @@ class Report:
         files = "file" if unreadable == 1 else "files"
         unread = f"; {unreadable} {files} could not be read" if unreadable else ""
         if self.exit_code == WRONG:
-            wrong = ", ".join(result.check for result in self.results if result.count)
             findings = "finding" if self.found == 1 else "findings"
-            return f"{of}: {self.found:,} {findings} in {wrong}{unread}{self._forced}."
+            return f"{of}: {self.found:,} {findings} in {self._wrong}{unread}{self._forced}."
         if self.exit_code == UNREADABLE and not copies:
             return f"Nothing was checked{unread}."
         if self.exit_code == UNREADABLE:

@@ -9,10 +9,15 @@ import pytest
 hypothesis.settings.register_profile("shared-machine", deadline=None)
 hypothesis.settings.load_profile("shared-machine")
 
+TOGETHER = ("browser", "docker", "spark")  # folders: what they share is made once in a session
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share what their module made stay on one worker: it is made once."""
+    """Tests that share what their module made stay on one worker: it is made once. xdist would make
+    a group of its own of each pair of marks, so those that a folder puts together get no other."""
     for item in items:
+        if item.get_closest_marker("xdist_group") or item.path.parent.name in TOGETHER:
+            continue
         known = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
         if any(found.scope == "module" for several in known.values() for found in several):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))

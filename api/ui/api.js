@@ -83,10 +83,13 @@ export async function* events(path, signal) {
   const answer = await fetch(new URL(path, ROOT), { headers: headersOf({ Accept: "text/event-stream" }), signal });
   if (!answer.ok) throw new Problem(await problemOf(answer));
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let rest = "", isOpened = false;
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    // Its first word: from here on nothing is missed, so what is asked for now has no hole to it.
+    if (!isOpened) yield { event: "opened", id: "", data: null };
+    isOpened = true;
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
@@ -112,11 +115,9 @@ export async function listen(path, { signal, hear, state = () => {} }) {
   while (!signal.aborted) {
     try {
       state("connecting");
-      const coming = events(path, signal);
-      state("live");
-      hear({ event: "opened", id: "", data: null });
-      for await (const told of coming) {
+      for await (const told of events(path, signal)) {
         wait_ms = 500;
+        if (told.event === "opened") state("live");
         hear(told);
       }
     } catch (error) {

@@ -3,6 +3,7 @@
 import { msOfHlc } from "./format.js";
 
 const KNOTS_MAX = 3_000; // about 4 MB; what is older is counted in cells
+const EARLY_MAX = 2_000; // the newest: what is older than the first picture never comes
 const CELL_MS = 1_000;
 const CELLS_MAX = 1_800; // of one cord: half an hour of one a second
 const EVICTED_AT_ONCE = 300;
@@ -28,6 +29,7 @@ export class Dag {
     this.lanes = [];
     this.laneOf = new Map();
     this.above = new Map(); // id -> ids that name it
+    this.early = new Map(); // id -> state of an event that is not here yet
     this.signed = new Map(); // cord -> [[number, seq], …]
     this.newest_ms = 0;
     this.version = 0; // rises with every change
@@ -56,9 +58,11 @@ export class Dag {
     const known = this.knots.get(body.id);
     if (known) return this.advance(body.id, body.state);
     const lane = this.lane(body.author.number, body.author.name);
+    const early = this.early.get(body.id);
+    this.early.delete(body.id);
     const knot = {
       id: body.id, lane: lane.number, cord: `${lane.number}.${body.journal}.${body.branch}`,
-      seq: Number(body.seq), t: msOfHlc(body.hlc), state: body.state, entries: body.entry_count,
+      seq: Number(body.seq), t: msOfHlc(body.hlc), state: STEPS[early] > STEPS[body.state] ? early : body.state, entries: body.entry_count,
       below: body.prev ? [body.prev, ...body.parents] : body.parents,
     };
     this.knots.set(knot.id, knot);
@@ -77,11 +81,18 @@ export class Dag {
   /** A state only goes forward: news and pictures may overtake each other. */
   advance(id, state) {
     const knot = this.knots.get(id);
+    if (!knot) this.foretell(id, state);
     if (knot && STEPS[state] > STEPS[knot.state]) {
       knot.state = state;
       this.version += 1;
     }
     return knot;
+  }
+
+  /** What became of an event may be told before the picture that has it. */
+  foretell(id, state) {
+    if (STEPS[state] > (STEPS[this.early.get(id)] ?? 0)) this.early.set(id, state);
+    if (this.early.size > EARLY_MAX) this.early.delete(this.early.keys().next().value);
   }
 
   setReceipts(rows) {
@@ -148,6 +159,7 @@ export class Dag {
   clear() {
     this.knots.clear();
     this.above.clear();
+    this.early.clear();
     for (const lane of this.lanes) { lane.knots = []; lane.cells.clear(); }
     this.newest_ms = 0;
     this.version += 1;

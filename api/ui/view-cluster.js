@@ -17,7 +17,7 @@ export async function draw(root, { signal }) {
   watch(() => {
     if (!live.cluster) return;
     const { policy, max_confirms, members: all, epoch, safe } = live.cluster;
-    say(lead, `${plain(live.cluster.cluster_name, 60)}: ${plural(all, "member")}, epoch ${epoch}, policy ${policy}: ${plural(max_confirms, "receipt of others", "receipts of others")} make an event final${safe ? "" : "; below a majority, so two halves could each go on alone"}.`);
+    say(lead, `${plain(live.cluster.cluster_name, 60)}: ${plural(all, "member")}, epoch ${epoch}, policy ${policy}: ${plural(max_confirms, "receipt of others", "receipts of others")} ${max_confirms === 1 ? "makes" : "make"} an event final${safe ? "" : "; below a majority, so two halves could each go on alone"}.`);
     show(members, memberTable());
   }, signal);
   show(seen, h("p", { class: "waiting" }, "Asking the members …"));

@@ -6,12 +6,13 @@ from quipu.ledger.log.words import Index
 from quipu.ledger.order.config import ChangeState
 from quipu.ledger.order.config_items import ConfigKind
 from quipu.ledger.order.sequences import SequenceRefusal
-from quipu.ledger.words import EventId, NodeNo
+from quipu.ledger.words import EventId, NodeId, NodeNo
 from quipu.node.config_service import ConfigState, NodeRoles
 from quipu.node.numbers import NumberHeld
 from quipu.node.order_service import (
     JournalGone,
     LockGranted,
+    LyingSerializer,
     NumberGone,
     NumberPublished,
     OrderedEntry,
@@ -28,7 +29,7 @@ class OneOrder:
         self.ordered: set[EventId] = set()
         self.log: list[OrderedEntry] = []
         self.base = 0
-        self.recovering = False
+        self.recovering = self.lied = False
         self.fault: Exception | None = None  # raised by what asks the log
         self.sequences: dict[str, SequenceState] = {}
         self.published: list[tuple[str, bytes, int | None, int]] = []
@@ -114,6 +115,9 @@ class OneOrder:
             raise NumberGone(2)
         held = NumberHeld(1, bytes(32), bytes(32), NodeNo(1), 1)
         return held if number == 1 and name in self.sequences else None
+
+    def liars(self) -> list[LyingSerializer]:
+        return [LyingSerializer(NodeId(bytes(32)), b"proof")] if self.lied else []
 
     def force_recovery(self) -> None:
         self.recovering = False

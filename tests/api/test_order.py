@@ -189,6 +189,14 @@ async def test_token_of_a_stream_is_good_for_the_sequence_of_its_name(tmp_path: 
         assert (await api.get("/v1/sequences/orders")).code == "forbidden"
 
 
+async def test_a_serializer_that_lied_stands_among_the_evidence() -> None:
+    async with talking() as api:
+        api.node.order.lied = True
+        (found,) = (await api.get("/v1/evidence")).json["items"]
+        assert (found["role"], found["node_id"]) == ("serializer", "00" * 32)
+        assert base64.b64decode(found["proof_base64"]) == b"proof"
+
+
 async def test_operator_lets_a_node_vote_again(tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     text = new_token(path, "op", ["admin", "cluster:read"])

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from playwright.sync_api import Browser, Page, Route
 
@@ -17,6 +18,7 @@ from quipu.devnet import Devnet
 from tests import tree
 from tests.browser.browsing import Tab, context, launched
 from tests.browser.writing import ask, stored, writing
+from tests.process.cluster import wait_until
 from tests.process.command import quipu
 
 FOLDER = tree.ROOT / "docs" / "screenshots"
@@ -34,7 +36,7 @@ VIEWS = {
 
 # What is there once a view has been told all that it asks for: no picture is of a page that waits.
 LOADED = {
-    "cluster": ["● sees", "Who has signed how far"],
+    "cluster": ["● sees", "● all"],
     "order": ["● none", "● running", "● active"],
     "consistency": ["hold the same in"],
 }
@@ -137,9 +139,16 @@ def refused(page: Page) -> None:
     page.route("**/v1/**", lambda route: route.fulfill(status=401, body=said))
 
 
+def is_published(base: str) -> bool:
+    try:
+        ask(f"{base}/v1/sequences/invoices:publish", {"data": "invoice 1"})
+    except HTTPError:
+        return False
+    return True
+
+
 def client_of_the_order(net: Devnet) -> None:
     """One that has done something, on all executors."""
-    data_dir = str(net.data_of(net.nodes[0]))
     with tempfile.TemporaryDirectory() as folder:
         state = str(Path(folder) / "client.json")
         for words in (
@@ -148,7 +157,7 @@ def client_of_the_order(net: Devnet) -> None:
             ("client", "execute", "INSERT INTO stock VALUES (?)", "wool", "--state", state),
         ):
             done = quipu(*words, "--url", net.nodes[0].api)
-            assert done.returncode == 0, (words, data_dir, done.stderr)
+            assert done.returncode == 0, (words, done.stderr)
 
 
 def main() -> None:
@@ -164,7 +173,7 @@ def main() -> None:
             lone.down()
         net = Devnet.make(Path(folder) / "net", 3, is_tied=True)
         bases = [node.api for node in net.nodes]
-        ask(f"{bases[0]}/v1/sequences/invoices:publish", {"data": "invoice 1"})
+        wait_until(lambda: is_published(bases[0]), "somebody leads the order")
         client_of_the_order(net)
         for number in range(20):
             stored(bases[number % 3], {"order": number, "item": "wool"}, stream="orders")

@@ -147,6 +147,23 @@ def test_nothing_jumps(tab: Tab, bases: list[str]) -> None:
     assert before == after == [100, before[1]]
 
 
+def test_what_became_of_an_event_may_be_told_before_the_event(tab: Tab) -> None:
+    page = tab.open()
+    script = """async (base) => {
+        const { Dag } = await import(base + "dag.js");
+        const dag = new Dag();
+        const event = (state) => ({ id: "a", author: { number: 1, name: "n" }, journal: "1", branch: 0, seq: "1",
+            hlc: "0", state, entry_count: 1, prev: null, parents: [] });
+        dag.advance("a", "read");
+        dag.advance("a", "ordered");
+        dag.advance("a", "read");
+        dag.put(event("stored"));
+        for (let n = 0; n < 5000; n += 1) dag.advance("x" + n, "read");
+        return [dag.knots.get("a").state, dag.early.size];
+    }"""
+    assert page.evaluate(script, f"{tab.base}/ui/") == ["ordered", 2_000]
+
+
 def test_both_exports_are_pictures(tab: Tab) -> None:
     page = shown(tab)
     with page.expect_download() as saved:

@@ -4,12 +4,14 @@ import pytest
 
 from quipu.ledger import limits
 from quipu.ledger.canonical import encode
+from quipu.ledger.inputs import MessageReceived
 from quipu.ledger.log.entry import LogEntry, decode_log_entry
 from quipu.ledger.log.messages import Accept
 from quipu.ledger.log.roles import Role
 from quipu.ledger.log.serializers import SerializerSet, Stage, change_in
 from quipu.ledger.log.statements import decode_accepted
 from quipu.ledger.log.words import Index
+from quipu.ledger.messages import EventMessage, bytes_of, encode_message
 from quipu.ledger.order.clients import (
     ClientId,
     ClientRefusal,
@@ -23,7 +25,9 @@ from quipu.ledger.order.items import EventReference, encode_item, read_item
 from quipu.ledger.refusals import Reason, Refused
 from quipu.ledger.words import NodeNo
 from tests.conformance.clauses import clause
+from tests.simulation.calm import all_held, calm_world, until, write
 from tests.simulation.log.handmade import Hand
+from tests.simulation.violation import Violation
 from tests.unit.ledger.log.made import entry
 from tests.unit.ledger.order.test_clients import KEY, ONE, registered, request
 from tests.unit.ledger.order.test_clients import run as run_due
@@ -37,6 +41,27 @@ def ruled(n: int = 3) -> Hand:
     hand.elect(1, 2, 3)
     hand.settle(*range(1, n + 1))
     return hand
+
+
+@clause("001-01")
+def test_a_cluster_is_all_nodes_of_one_genesis() -> None:
+    world, other = calm_world(3), calm_world(1)
+    ids = {world.record.cluster_id, other.record.cluster_id}
+    assert len(ids) == 2
+    (made,) = write(other, other.nodes[0])
+    assert made.stored is not None
+    foreign = other.record.events[made.stored].event
+    said = encode_message(EventMessage(bytes_of(foreign)))
+    world.nodes[0].push(MessageReceived(world.nodes[1].key.node_id, said))
+    with pytest.raises(Violation, match="n1 refuses n2: wrong-cluster"):
+        world.run_ms(500)  # the judge of the world: no honest node brings such a thing
+
+
+@clause("001-21")
+def test_what_an_ingest_node_writes_comes_to_every_member() -> None:
+    world = calm_world(9)  # seven of them are serializers, all may be executors
+    made = write(world, world.nodes[8], 3)
+    until(world, lambda: all_held(made, world.nodes), 5_000)
 
 
 def log_of(hand: Hand, number: int) -> list[LogEntry]:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from quipu.ledger.entry import data_entry, decode_entry, encode_entry
-from quipu.ledger.event import has_valid_signature
+from quipu.ledger.event import EVENT_VERSION, decode_header, has_valid_signature
+from quipu.ledger.merkle import leaf_hash, root_of
 from quipu.ledger.order.extension import references_of
 from quipu.ledger.order.items import LockAndPublish, read_item
 from quipu.ledger.signing import verify
@@ -36,6 +37,38 @@ def test_member_takes_entries_into_a_chain_that_only_its_key_extends(tmp_path: P
                 assert has_valid_signature(event, verify)
                 if before is not None:
                     assert event.header.prev == before.id
+
+    running(test)
+
+
+@clause("001-40", "001-41", "001-42", "001-43", "001-44")
+def test_an_ingest_message_names_node_journal_and_index_and_binds_its_entries(
+    tmp_path: Path,
+) -> None:
+    journals: list[int] = []
+
+    async def written() -> None:
+        async with small_node(tmp_path) as node:
+            ledger = node.ledger
+            for number, texts in enumerate((["a"], ["b", "c"]), start=1):
+                stored = (await submitted(ledger, texts))[0]
+                event = ledger.event(stored.event_id)
+                assert event is not None
+                header = event.header
+                assert decode_header(event.header_bytes) == header
+                assert header.version == EVENT_VERSION
+                assert header.author == ledger.node_id
+                assert header.seq == number  # from 1 on, without a gap
+                body = [ledger.entry(stored.event_id, at) for at in range(header.entry_count)]
+                leaves = [leaf_hash(entry) for entry in body if entry]
+                assert root_of(leaves) == header.entries_root
+                journals.append(header.journal)
+
+    async def test() -> None:
+        await written()
+        await written()  # the same node, started again
+        first, again, other, _ = journals
+        assert first == again < other < 2**64
 
     running(test)
 

@@ -4,11 +4,18 @@ import asyncio
 import time
 from collections.abc import Iterator
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
+from quipu.devnet.processes import until
+from quipu.ledger.canonical import encode
+from quipu.ledger.log.messages import AcceptedMessage, encode_log_message
+from quipu.ledger.log.statements import sign_accepted
+from quipu.ledger.log.words import Index, Place, Regime
 from quipu.ledger.signing import KeyPair
+from quipu.ledger.words import EpochNo, NodeNo
 from quipu.node.founding import read_key
 from tests.process.badnode import BadNode, refusals, rss_bytes
 from tests.process.cluster import wait_until
@@ -19,6 +26,8 @@ pytestmark = pytest.mark.xdist_group("badnode")  # the last of them look at what
 
 HONEST, STOLEN = (1, 2), 3
 COUNTED_S = 20.0
+FOUND_S = 5.0  # a lying serializer, by the quicker of the two at least
+LIES = 3
 RSS_GROWTH_BYTES_MAX = 96 << 20
 NAMED_MIN = 25
 STRANGERS = [one for one in MISDEEDS.values() if not one.is_of_thief]
@@ -107,6 +116,61 @@ def test_thieves_have_convicted_themselves_alone(robbed: tuple[Shaken, KeyPair])
     read = [{(r["author"], r["journal"]): r["read_seq"] for r in t["rows"]} for t in tables]
     own = {k: v for k, v in read[0].items() if k[0] != key.node_id.hex()}
     assert own == {k: v for k, v in read[1].items() if k[0] != key.node_id.hex()}
+
+
+def test_a_serializer_that_votes_two_values_for_one_number_is_found(
+    robbed: tuple[Shaken, KeyPair],
+) -> None:
+    """By the master, from the two votes; by all others, from the proof that it sends on."""
+    world, key = robbed
+    found_s = asyncio.run(_lies(world, key))
+    print(f"a lying serializer was found after {[round(one, 2) for one in found_s]} s")
+    assert min(found_s) < FOUND_S
+    for number in HONEST:
+        (one,) = _liars(world, number)
+        assert one["node_id"] == key.node_id.hex()
+    check_honest(world)
+
+
+async def _lies(world: Shaken, key: KeyPair) -> list[float]:
+    """Two ACCEPTED of one regime and index with two digests, to each; when each has the proof."""
+    bad = BadNode(world.net, "votes-twice", stolen=key)
+    try:
+        await bad.up(*HONEST)
+        begun_s = time.monotonic()
+        found_s: dict[int, float] = {}
+
+        def is_found() -> bool:
+            for number in HONEST:
+                if number not in found_s and _liars(world, number):
+                    found_s[number] = time.monotonic() - begun_s
+            return len(found_s) == len(HONEST)
+
+        for _ in range(LIES):  # a new regime may begin between the question and the votes
+            journal = await asyncio.to_thread(world.ask, VICTIM, "/v1/journal")
+            cluster = await asyncio.to_thread(world.ask, VICTIM, "/v1/node")
+            place = Place(Regime(int(journal["regime"])), Index(int(journal["chosen"])))
+            for digest in (b"one", b"other"):
+                said = sign_accepted(
+                    key,
+                    bytes.fromhex(cluster["cluster_id"]),
+                    EpochNo(1),
+                    NodeNo(STOLEN),
+                    (place, sha256(digest).digest()),
+                )
+                vote = AcceptedMessage(place.regime, 0, 0, 0, encode(said), False)
+                for number in HONEST:
+                    bad.log(number, encode_log_message(vote))
+            if await asyncio.to_thread(until, is_found, COUNTED_S):
+                break
+    finally:
+        await bad.stop()
+    return list(found_s.values())
+
+
+def _liars(world: Shaken, number: int) -> list[dict[str, Any]]:
+    items = world.ask(number, "/v1/evidence")["items"]
+    return [item for item in items if item["role"] == "serializer"]
 
 
 def _culprits(world: Shaken, number: int) -> set[str]:

@@ -14,14 +14,20 @@ from tests.spark.worlds import World, world_of_five, world_of_three
 
 
 @pytest.mark.parametrize(
-    ("made", "engine", "copies", "epochs"),
+    ("made", "engine", "copies", "epochs", "forced"),
     [
-        (world_of_three, DATAFRAME, {"n1", "n2", "n3", "n4"}, 3),
-        (world_of_five, GRAPHFRAMES, {"n2", "n3", "n4", "n5", "n6"}, 5),
+        (world_of_three, DATAFRAME, {"n1", "n2", "n3", "n4"}, 4, [4]),
+        (world_of_five, GRAPHFRAMES, {"n2", "n3", "n4", "n5", "n6"}, 5, []),
     ],
 )
 def test_a_cluster_that_lived_has_no_finding(
-    analyse: Analyse, tmp_path: Path, made: World, engine: str, copies: set[str], epochs: int
+    analyse: Analyse,
+    tmp_path: Path,
+    made: World,
+    engine: str,
+    copies: set[str],
+    epochs: int,
+    forced: list[int],
 ) -> None:
     """All dumps but the last are of running nodes."""
     dumps = made(tmp_path)
@@ -33,4 +39,6 @@ def test_a_cluster_that_lived_has_no_finding(
     assert report.exit_code == AGREE
     assert {copy["copy"] for copy in report.copies} == copies
     assert [one["epoch"] for one in report.epochs] == list(range(1, epochs + 1))
+    assert report.forced == forced
+    assert report.verdict.endswith("4 opened by force." if forced else "every check passed.")
     assert diff(dumps[0], dumps[1]) == []

@@ -77,7 +77,8 @@ def harmed(net: Devnet, nodes: list[int]) -> list[str]:
 
 
 def world_of_three(folder: Path) -> list[Path]:
-    """n4 takes the place of n3, whose last entries nobody but itself ever had."""
+    """n4 takes the place of n3, whose last entries nobody but itself ever had; in the end it is the
+    only one that is left, and goes on by force."""
     with cluster(folder / "net", members=3, observers=1) as net:
         ids = harmed(net, [1, 2, 3])
         told(net, 1, "journal", "propose", "serializers", "n1", "n2")
@@ -94,6 +95,10 @@ def world_of_three(folder: Path) -> list[Path]:
         ids += written(net, [1, 2, 4], "in the third epoch")
         read_by(net, [1, 2, 4], ids)
         dumps = [exported(net, number, folder / f"n{number}") for number in (1, 2)]
+        net.kill(1, 2)
+        told(net, 4, "members", "recover", "--force")
+        are_members(net, "n4")
+        read_by(net, [4], written(net, [4], "alone"))
         net.stop(4)
         return [*dumps, exported(net, 4, folder / "n4"), exported(net, 3, folder / "n3")]
 
