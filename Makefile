@@ -36,8 +36,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
-	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench-core bench-node bench-abuse bench-cluster \
-	bench-order bench-pruning bench-spark bench-page reference figures screenshots clean up
+	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench bench-core bench-node \
+	bench-abuse bench-cluster bench-order bench-pruning bench-spark bench-page reference figures screenshots clean up
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ coverage: install ## branches of the pure parts that the fast tests do not take
 
 mutants: install ## changes quorum, receipts and cut in one place at a time; who is not noticed?
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+bench: install ## BENCH='--help': three nodes beside three of etcd, NATS and Redis; BENCH=--quick takes 2 minutes
+	@$(BIN)/python -m bench.compare $(BENCH)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core

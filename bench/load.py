@@ -1,4 +1,4 @@
-"""A generator of HTTP load in a process of its own: `python -m bench.load` reads a `Load` in
+"""A generator of load in a process of its own: `python -m bench.load` reads a `Load` in
 msgpack from stdin and writes a `Result` to stdout.
 
 Requests are encoded beforehand and go over plain sockets, one at a time on each connection. With a
@@ -37,6 +37,8 @@ class Load(msgspec.Struct):
     per_chunk: int = 1  # entries in that chunk
     once: bool = False  # each request is sent once, and nothing after the last
     ports: list[int] = []  # of the nodes that the connections are spread over; empty: `port`
+    wire: str = ""  # which of `wires` it speaks; empty: HTTP
+    replies: int = 1  # to each request, where it is not HTTP
 
 
 class Result(msgspec.Struct):
@@ -85,12 +87,17 @@ class Line:
 
     socket: socket.socket
     port: int
+    requests: list[bytes]
+    replies: int = 1
     meant_s: float = 0.0
     sent_s: float = 0.0
     unsent: bytes = b""
     received: bytearray = field(default_factory=bytearray)
     answer_bytes: int = 0  # 0: its header has not come whole
     status: int = 0
+
+    def begin(self) -> None:
+        """What a protocol asks for before the first request; the socket still blocks."""
 
     def take(self, data: bytes) -> bytes | None:
         """The body of the answer once it is whole."""
@@ -133,8 +140,9 @@ class Sample:
 
 
 class Generator:
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, kind: type[Line] = Line) -> None:
         self.load = load
+        self.kind = kind
         self.sample = Sample()
         self.epoll = select.epoll()
         self.lines: dict[int, Line] = {}
@@ -147,8 +155,9 @@ class Generator:
     def _connect(self, port: int) -> None:
         sock = socket.create_connection((self.load.host, port))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        line = self.kind(sock, port, self.load.requests, self.load.replies)
+        line.begin()
         sock.setblocking(False)
-        line = Line(sock, port)
         self.lines[sock.fileno()] = line
         self.epoll.register(sock, select.EPOLLIN)
         self.free.append(line)
@@ -226,8 +235,7 @@ class Generator:
 
     # --- one request ----------------------------------------------------------------------------
     def _send(self, line: Line, meant_s: float) -> None:
-        requests = self.load.requests
-        request = requests[self.next_request % len(requests)]
+        request = line.requests[self.next_request % len(line.requests)]
         self.next_request += 1
         line.meant_s, line.sent_s = meant_s, time.perf_counter()
         self.sample.sent += 1
@@ -297,10 +305,11 @@ class Generator:
 
 def main() -> int:
     from bench.stream_load import KINDS
+    from bench.wires import WIRES
 
     load = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Load)
-    kind = KINDS.get(load.stream, Generator)
-    result = kind(load).run()
+    kind = KINDS.get(load.stream)
+    result = kind(load).run() if kind else Generator(load, WIRES[load.wire]).run()
     sys.stdout.buffer.write(msgspec.msgpack.encode(result))
     return 0
 

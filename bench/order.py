@@ -17,8 +17,9 @@ from statistics import median
 
 from bench.cases import Plan
 from bench.clusters import Cluster, node_cluster
-from bench.etcds import NoEtcd, etcds
+from bench.etcds import etcds
 from bench.figures import note_figure
+from bench.go_builds import NotHere
 from bench.lock import one_benchmark_at_a_time
 from bench.order_cases import CASES, Figures, Outcome, measure
 
@@ -76,7 +77,7 @@ def beside(disk: Path, wanted: bool) -> Iterator[Cluster | None]:
     try:
         begun = etcds(NODES, disk)
         cluster = begun.__enter__()
-    except NoEtcd as reason:
+    except NotHere as reason:
         print(f"no etcd beside: {reason}", file=sys.stderr)
         yield None
         return

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import etcds
 from bench.cases import Plan
 from bench.clusters import NodeCluster, node_cluster
+from bench.etcds import SOURCE
+from bench.go_builds import NotHere, built
 from bench.order import HEADINGS, row_of
 from bench.order_cases import CASES, Case, Measured, measure
 
@@ -43,5 +44,5 @@ def test_what_is_missing_makes_the_figures_void(nodes: NodeCluster) -> None:
 
 def test_etcd_that_cannot_be_built_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(etcds.NoEtcd, match="no Go"):
-        etcds.program()
+    with pytest.raises(NotHere, match="no Go"):
+        built(SOURCE)
