@@ -87,7 +87,12 @@ class Report:
             return f"Nothing was checked{unread}."
         if self.exit_code == UNREADABLE:
             return f"{of}: what could be read agrees{unread}{self._forced}."
-        return f"{of} agree; every check passed{self._forced}."
+        return f"{of} agree; every check passed{self._left_out}{self._forced}."
+
+    @property
+    def _left_out(self) -> str:
+        names = [said.partition(":")[0] for said in self.skipped]
+        return f", but for what was not checked: {', '.join(names)}" if names else ""
 
 
 def as_json(report: Report) -> dict[str, Any]:
