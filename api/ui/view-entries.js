@@ -30,8 +30,8 @@ async function form(filters, signal) {
   get("v1/streams", { signal }).then((found) => show(streams, found.items.slice(0, 200).map((one) => h("option", { value: one.name })))).catch(() => {});
   const made = h("form", { class: "filters", role: "search", "aria-label": "Filter entries" },
     field("stream", "Stream", { list: "streams", placeholder: "any" }), field("author", "Node", { placeholder: "name or number" }),
-    field("submitter", "Submitter", { placeholder: "name of a token" }), field("since", "Since", { placeholder: "2026-01-31T00:00:00Z" }),
-    field("until", "Until", { placeholder: "now" }), choice("state", "State", [["", "final"], ["stored", "stored, not final"]]),
+    field("submitter", "Submitter", { placeholder: "name of a token" }), field("since", "Since", { placeholder: "the beginning", title: "a time, as 2026-01-31T00:00:00Z" }),
+    field("until", "Until", { placeholder: "now", title: "a time, as 2026-01-31T00:00:00Z" }), choice("state", "State", [["", "final"], ["stored", "stored, not final"]]),
     choice("order", "Order", [["desc", "newest first"], ["asc", "oldest first"]]), streams,
     h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Show"),
       h("button", { type: "submit", name: "live", value: "1" }, "Live")));
