@@ -1,4 +1,7 @@
-"""E: the order of each copy, and of all copies beside each other. Silent without a journal."""
+"""E: the order of each copy, and of all copies beside each other. Silent without a journal.
+
+A copy has the log from above its base on: what lies below it was ordered, too, and no row says so.
+"""
 
 from collections.abc import Iterator
 
@@ -12,7 +15,12 @@ PLACE = ["index", "position"]
 
 
 def checks(ledger: Ledger) -> Iterator[DataFrame]:
-    if not any(copy.manifest.names("journal") for copy in ledger.copies):
+    if not any(
+        file.rows
+        for copy in ledger.copies
+        for file in copy.manifest.files
+        if file.table == "journal"
+    ):
         return
     journal = ledger.keep(ledger.table("journal"))
     yield gaps(journal)
@@ -24,7 +32,7 @@ def checks(ledger: Ledger) -> Iterator[DataFrame]:
 
 
 def gaps(journal: DataFrame) -> DataFrame:
-    """Indexes 1 to the last, in each of them positions 0 to the last."""
+    """No index between the first and the last is missing, and in each positions 0 to the last."""
     by_index = journal.groupBy("copy", "index").agg(
         F.count("*").alias("rows"),
         F.countDistinct("position").alias("distinct"),
@@ -35,9 +43,8 @@ def gaps(journal: DataFrame) -> DataFrame:
     )
     whole = found(torn, "order.gap", F.col("index"), "positions")
     following = by_index.select("copy", (F.col("index") + 1).alias("index"))
-    first = by_index.select("copy").distinct().withColumn("index", F.lit(1).cast("long"))
     last = by_index.groupBy("copy").agg((F.max("index") + 1).alias("end"))
-    expected = following.unionByName(first).distinct().join(last, "copy")
+    expected = following.join(last, "copy")
     absent = expected.where(F.col("index") < F.col("end")).join(
         by_index, ["copy", "index"], "left_anti"
     )
@@ -84,7 +91,8 @@ def diverging(journal: DataFrame) -> DataFrame:
 
 
 def _places(journal: DataFrame) -> DataFrame:
-    return journal.groupBy("copy", "event").agg(F.min(F.struct(*PLACE)).alias("place"))
+    ordered = journal.where(F.col("event").isNotNull())
+    return ordered.groupBy("copy", "event").agg(F.min(F.struct(*PLACE)).alias("place"))
 
 
 def extension(ledger: Ledger, journal: DataFrame) -> DataFrame:
@@ -92,18 +100,25 @@ def extension(ledger: Ledger, journal: DataFrame) -> DataFrame:
     above = places.select("copy", F.col("event").alias("child"), F.col("place").alias("at"))
     below = places.select("copy", F.col("event").alias("parent"), F.col("place").alias("p_at"))
     edges = ledger.table("edges").select("copy", "child", "parent")
+    first = journal.groupBy("copy").agg(F.min("index").alias("first"))
     both = edges.join(above, ["copy", "child"]).join(below, ["copy", "parent"], "left")
-    early = both.where(F.col("p_at").isNull() | (F.col("p_at") >= F.col("at")))
+    early = both.join(first, "copy").where(
+        (F.col("p_at").isNull() & (F.col("first") == 1)) | (F.col("p_at") >= F.col("at"))
+    )
     return found(early, "order.extension", hex_of("child"), hex_of("parent"))
 
 
 def repeated(journal: DataFrame) -> DataFrame:
-    often = journal.groupBy("copy", "event").agg(F.count("*").alias("times")).where("times > 1")
+    ordered = journal.where(F.col("event").isNotNull())
+    often = ordered.groupBy("copy", "event").agg(F.count("*").alias("times")).where("times > 1")
     return found(often, "order.extension", hex_of("event"), F.col("times"))
 
 
 def unknown(ledger: Ledger, journal: DataFrame) -> DataFrame:
     read = ledger.slim.where("state = 'read'").select("copy", F.col("id").alias("event"))
     return found(
-        journal.join(read, ["copy", "event"], "left_anti"), "order.unknown", hex_of("event"), ""
+        journal.where(F.col("event").isNotNull()).join(read, ["copy", "event"], "left_anti"),
+        "order.unknown",
+        hex_of("event"),
+        "",
     )

@@ -34,6 +34,7 @@ from quipu.storage.export_lookup import Lookup
 from quipu.storage.export_notes import ExportRefused, Notes, open_notes
 from quipu.storage.export_rows import Row
 from quipu.storage.export_segments import SegmentWriter
+from quipu.storage.log_tables import read_log
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import Owner, StoreCorrupt
 from quipu.storage.verification import Report
@@ -277,8 +278,23 @@ class _Export:
             ("cuts", list(export_rows.cut_rows(documents))),
             ("frontier", export_rows.frontier_rows(self._branches)),
             ("evidence", proofs),
+            ("journal", list(self._journal_rows())),
         ):
             self._files.append(write_rows(self._order.target, table, self._stem, rows))
+
+    def _journal_rows(self) -> Iterator[Row]:
+        """None of a store of the first format, which had no log."""
+        if self._tables.log is None:
+            return iter(())
+        read: dict[tuple[int, int], int] = {}
+        for key, record in self._branches.items():
+            cord = key.author_no, key.journal
+            read[cord] = max(record.read_seq, read.get(cord, 0))
+        return export_rows.journal_rows(
+            read_log(self._txn, self._tables),
+            self._owner.cluster_id,
+            lambda place: place[2] <= read.get(place[:2], 0),
+        )
 
     def _read_ids(self) -> tuple[int, bytes]:
         """How many events are Read, and the digests of their ids: the index has them in order."""

@@ -1,15 +1,21 @@
 """What a store holds, as rows of a dump's tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from quipu.dumps.tables import as_long, eid_of
+from quipu.ledger.canonical import encode
 from quipu.ledger.epochs import Epochs, decode_document, decode_genesis
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.inv import decode_inv, unsigned_part
+from quipu.ledger.log.entry import decode_log_entry, first_digest, next_digest
+from quipu.ledger.log.state import SavedLog
+from quipu.ledger.log.suffix import decode_base
+from quipu.ledger.order.items import EventReference, read_item
 from quipu.ledger.words import GENESIS_EPOCH, BranchKey
 
 Row = tuple[Any, ...]
+Place = tuple[int, int, int]  # author number, journal, seq
 
 
 def inv_rows(signer_no: int, data: bytes) -> tuple[Row, list[Row]]:
@@ -58,6 +64,38 @@ def cut_rows(documents: Sequence[tuple[bytes, tuple[bytes, ...]]]) -> Iterator[R
         document = decode_document(data)
         for row in document.cut:
             yield document.number, row.author_no, as_long(row.journal), as_long(row.seq), row.id
+
+
+def journal_rows(
+    log: SavedLog, cluster_id: bytes, is_read: Callable[[Place], bool]
+) -> Iterator[Row]:
+    """What is chosen and applied here: up to the first entry that names what is not Read yet."""
+    base = None if log.base is None else decode_base(log.base)
+    digest = first_digest(cluster_id) if base is None else base.digest
+    for data in log.entries:
+        entry = decode_log_entry(data)
+        ordered = [_reference(item) for item in entry.items] or [None]
+        if entry.index > log.chosen or not all(is_read(_place(one)) for one in ordered if one):
+            return
+        before, digest = digest, next_digest(digest, data)
+        proof = encode(list(log.certificate)) if entry.index == log.chosen else None
+        for position, one in enumerate(ordered):
+            slot = _slot(one) if one else (None, None, None, None)
+            yield entry.regime, entry.index, position, *slot, digest, before, proof
+            before = digest
+
+
+def _reference(item: bytes) -> EventReference | None:
+    found = read_item(item)
+    return found if isinstance(found, EventReference) else None
+
+
+def _slot(one: EventReference) -> Row:
+    return one.node_no, as_long(one.journal), as_long(one.seq), one.id
+
+
+def _place(one: EventReference) -> Place:
+    return one.node_no, one.journal, one.seq
 
 
 def frontier_rows(branches: dict[BranchKey, BranchRecord]) -> list[Row]:

@@ -12,6 +12,7 @@ hypothesis.settings.load_profile("shared-machine")
 TOGETHER = ("browser", "docker", "spark")  # folders: what they share is made once in a session
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share what their module made stay on one worker: it is made once. xdist would make
     a group of its own of each pair of marks, so those that a folder puts together get no other."""
@@ -21,6 +22,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         known = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
         if any(found.scope == "module" for several in known.values() for found in several):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What shares an engine or a JVM would otherwise run side by side, and nobody be told."""
+    if getattr(session.config.option, "loadgroup", False):
+        marked = [item for item in session.items if item.get_closest_marker("xdist_group")]
+        alone = next((item.nodeid for item in marked if "@" not in item.nodeid), None)
+        if alone is not None:
+            raise pytest.UsageError(f"this xdist does not group tests: {alone}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

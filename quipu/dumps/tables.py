@@ -132,14 +132,16 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _c("data", BYTES, "the proof"),
     ),
     "journal": (
-        _c("regime", LONG, "regime of the message"),
-        _c("index", LONG, "index in the log, from 1"),
-        _c("position", INT, "place within the index, from 0"),
-        *_SLOT,
-        _c("event", ID, "the event that is ordered"),
-        _c("message_hash", ID, "running hash with this message"),
-        _c("prev_hash", ID, "running hash before it"),
-        _c("certificate", BYTES, "signatures of a majority over the index"),
+        _c("regime", LONG, "in which the entry was first proposed"),
+        _c("index", LONG, "index in the log; the first one follows its base"),
+        _c("position", INT, "place of the item within the index, from 0"),
+        _c("author_no?", INT, "node number of the author; null: the item orders no event"),
+        _c("journal?", LONG, "the author's journal"),
+        _c("seq?", LONG, "position in the journal, from 1"),
+        _c("event?", ID, "the event that is ordered"),
+        _c("message_hash", ID, "running digest of the log with this index"),
+        _c("prev_hash", ID, "that before it; within an index that of the index"),
+        _c("certificate?", BYTES, "at the newest: signatures of a majority, as an array"),
     ),
     "results": (
         _c("client_id", LONG, "the client"),
@@ -159,10 +161,17 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
 }
 
-# The log of section 9 fills the first three; a store keeps nothing of what it refused.
-WITHOUT_SOURCE = ("clients", "journal", "refused", "results")
+# The first two lie with the executors; a store keeps nothing of what it refused.
+WITHOUT_SOURCE = ("clients", "refused", "results")
 SEGMENTED = ("events", "edges", "entries", "receipts", "invs")  # a later dump adds to them
-WHOLE = ("config", "members", "cuts", "frontier", "evidence")  # a later dump writes them anew
+WHOLE = (
+    "config",
+    "members",
+    "cuts",
+    "frontier",
+    "evidence",
+    "journal",
+)  # a later dump writes them anew
 
 
 def eid_of(identity: bytes) -> int:

@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 expect.set_options(timeout=ANSWER_MS)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == HERE:

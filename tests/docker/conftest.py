@@ -28,6 +28,7 @@ class Built(NamedTuple):
     canary: str  # of its certificate, one line of base64
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         names = item.fixturenames if isinstance(item, pytest.Function) else ()

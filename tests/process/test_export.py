@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from quipu.node.exits import Exit
 from tests.process.command import RunningCommand, quipu
 
@@ -12,11 +14,14 @@ def test_beside_a_node_and_alone_and_verified(tmp_path: Path) -> None:
     with RunningCommand(data) as node:
         api = node.facts["api"]
         for number in range(3):
-            stored = quipu("submit", f"{number}", "--wait", "read", "--url", api)
+            stored = quipu("submit", f"{number}", "--wait", "ordered", "--url", api)
             assert stored.returncode == Exit.OK, stored.stderr
         first = quipu("export", str(dump), "--data-dir", str(data), "--json")
         assert first.returncode == Exit.OK, first.stderr
         assert json.loads(first.stdout)["read"] == 3
+        [journal] = (dump / "journal").iterdir()
+        ordered = [row["event"] for row in pq.read_table(journal).to_pylist() if row["event"]]
+        assert len(set(ordered)) == len(ordered) == 3
         node.stop()
     again = quipu("export", str(dump), "--data-dir", str(data), "--json")
     assert again.returncode == Exit.OK, again.stderr

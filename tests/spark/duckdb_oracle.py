@@ -64,7 +64,7 @@ CREATE MACRO proven(which) AS TABLE
 CREATE TABLE final AS SELECT author_no, journal, max(upto) AS upto FROM proven('early')
   ANTI JOIN forked USING (author_no, journal) GROUP BY ALL;
 CREATE TABLE places AS SELECT copy, event, min(struct_pack(i := index, p := position)) AS place
-  FROM journal GROUP BY ALL;
+  FROM journal WHERE event IS NOT NULL GROUP BY ALL;
 CREATE TABLE following AS SELECT j.*, b.message_hash AS before, b.regime AS regime_before
   FROM journal j JOIN journal b ON b.copy = j.copy AND (
     (b.index = j.index AND b.position + 1 = j.position) OR
@@ -162,8 +162,7 @@ QUERIES = {
         SELECT copy, index::VARCHAR FROM held WHERE times <> last + 1 OR kinds <> times
         UNION ALL SELECT copy, (index + 1)::VARCHAR FROM held h
           WHERE index < (SELECT max(index) FROM held l WHERE l.copy = h.copy)
-          AND NOT EXISTS (FROM held n WHERE n.copy = h.copy AND n.index = h.index + 1)
-        UNION ALL SELECT copy, '1' FROM held GROUP BY copy HAVING min(index) > 1""",
+          AND NOT EXISTS (FROM held n WHERE n.copy = h.copy AND n.index = h.index + 1)""",
     "order.chain": """SELECT copy, index || '/' || position FROM following
         WHERE prev_hash <> before""",
     "order.regime": """SELECT copy, index || '/' || position FROM following
@@ -174,10 +173,12 @@ QUERIES = {
     "order.extension": """SELECT e.copy, lower(hex(e.child)) FROM edges e
           JOIN places c ON c.copy = e.copy AND c.event = e.child
           LEFT JOIN places p ON p.copy = e.copy AND p.event = e.parent
-          WHERE p.place IS NULL OR p.place >= c.place
-        UNION ALL SELECT copy, lower(hex(event)) FROM journal GROUP BY copy, event
-          HAVING count(*) > 1""",
-    "order.unknown": """SELECT copy, lower(hex(event)) FROM journal j WHERE NOT EXISTS
+          WHERE p.place >= c.place OR (p.place IS NULL
+            AND (SELECT min(index) FROM journal j WHERE j.copy = e.copy) = 1)
+        UNION ALL SELECT copy, lower(hex(event)) FROM journal WHERE event IS NOT NULL
+          GROUP BY copy, event HAVING count(*) > 1""",
+    "order.unknown": """SELECT copy, lower(hex(event)) FROM journal j
+        WHERE event IS NOT NULL AND NOT EXISTS
         (FROM events e WHERE e.copy = j.copy AND e.id = j.event AND state = 'read')""",
 }
 TOGETHER = ("copies.missing", "copies.stuck", "copies.shrunk")  # silent about a single copy

@@ -402,10 +402,12 @@ def of_order(copy: Seen, cluster_id: bytes) -> Said:
     places = defaultdict(list)
     for row in rows:
         positions[row["index"]].append(row["position"])
-        places[row["event"]].append((row["index"], row["position"]))
-    for index in range(1, rows[-1]["index"] + 1):
+        if row["event"] is not None:
+            places[row["event"]].append((row["index"], row["position"]))
+    first = rows[0]["index"]
+    for index in range(first, rows[-1]["index"] + 1):
         at = positions.get(index, [])
-        is_first_missing = not at and (index == 1 or index - 1 in positions)
+        is_first_missing = not at and index - 1 in positions
         if is_first_missing or at != list(range(len(at))):
             yield "order.gap", str(index)
     for before, row in pairwise(rows):
@@ -423,5 +425,5 @@ def of_order(copy: Seen, cluster_id: bytes) -> Said:
             yield "order.unknown", event.hex()
     for edge in copy.rows("edges"):
         above, below = places.get(edge["child"]), places.get(edge["parent"])
-        if above and (not below or min(below) >= min(above)):
+        if above and (min(below) >= min(above) if below else first == 1):
             yield "order.extension", edge["child"].hex()

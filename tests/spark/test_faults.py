@@ -67,9 +67,7 @@ def test_a_sound_cluster_has_no_finding_however_it_lies(analyse: Analyse, tmp_pa
     report = analyse(paths, DATAFRAME)
     assert read_findings(tmp_path / "out") == []
     assert (report.exit_code, report.found) == (AGREE, 0)
-    assert report.verdict == (
-        "3 copies of 24 events agree; every check passed, but for what was not checked: order.*."
-    )
+    assert report.verdict == "3 copies of 24 events agree; every check passed."
     assert [author["events"] for author in report.measures["authors"]] == [8, 8, 8]
     said = json.loads((tmp_path / "out" / "report.json").read_text())
     assert (said["version"], said["findings"], len(said["checks"])) == (1, 0, len(CHECKS))
