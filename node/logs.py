@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 import structlog
@@ -70,14 +71,16 @@ class Bridge(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
+        """What is done does not fail because nobody reads any more that it was done."""
         facts: Mapping[str, Any] = getattr(record, FACTS, {})
-        self._log.log(
-            record.levelno,
-            record.getMessage(),
-            logger=record.name,
-            exc_info=record.exc_info,
-            **facts,
-        )
+        with suppress(OSError, ValueError):  # its reader has gone; it was closed
+            self._log.log(
+                record.levelno,
+                record.getMessage(),
+                logger=record.name,
+                exc_info=record.exc_info,
+                **facts,
+            )
 
 
 def bridge(log: Log, settings: LogSettings) -> None:

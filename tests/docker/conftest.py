@@ -68,7 +68,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(images, said, canary.read_text().splitlines()[2])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running(image: Built) -> Iterator[Engine]:
     with engine(image.images, is_apart=True) as found:
         found.docker("container", "prune", "--force")

@@ -70,9 +70,8 @@ def until(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(MISSED_S)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def three(running: Engine) -> Iterator[Containers]:
-    """Of the session, as the image is: what a module shares goes to a worker of its own."""
     said = running.run(DOCKER / "up").stdout
     assert "3 nodes are healthy: n1 n2 n3" in said
     first = running.run(DOCKER / "compose", "exec", "-T", "n1", "cat", "/founding/app.token")

@@ -46,6 +46,13 @@ def test_what_goes_by_the_standard_module_takes_the_same_form() -> None:
     assert (line["event"], line["logger"], line["level"]) == ("slow peer", "aiohttp", "warning")
 
 
+def test_a_log_that_was_closed_fails_nobody() -> None:
+    out = io.StringIO()
+    bridged = Bridge(open_log(LogSettings(), out))
+    out.close()
+    bridged.handle(logging.LogRecord(AUDIT, logging.INFO, "", 0, "admin verb", (), None))
+
+
 def test_a_stop_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
