@@ -65,7 +65,7 @@ def bad_messages(table: Table, n1: Seat, n2: Hand, n3: Hand) -> dict[str, tuple[
         "noise": (Reason.MALFORMED, b"\xc1\xff\x00"),
         "cut short": (Reason.MALFORMED, encode_message(InvMessage(inv.data))[:-3]),
         "a longer number": (Reason.NOT_CANONICAL, b"\x92\xcc\x02\xc4\x00"),
-        "kind": (Reason.UNKNOWN_KIND, b"\x92\x0c\xc4\x00"),
+        "kind": (Reason.UNKNOWN_KIND, b"\x92\x7f\xc4\x00"),
         "nested deeply": (Reason.MALFORMED, b"\x91" * 5_000 + b"\x90"),
         "long": (Reason.TOO_LARGE, bytes(limits.MESSAGE_BYTES_MAX + 1)),
         "Inv: noise": (Reason.MALFORMED, encode_message(InvMessage(b"\x90"))),
