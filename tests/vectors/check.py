@@ -180,6 +180,7 @@ MESSAGES = {
     9: row(just(9), octets(), some(octets(), 32)),
     10: row(just(10), whole(U32, 1)),
     11: row(just(11), octets()),
+    12: row(just(12), whole(), whole(U32, 1)),
 }  # fmt: skip
 MESSAGE_BYTES_MAX = {3: 64 * KIB}
 

@@ -39,6 +39,7 @@ from quipu.ledger.messages import (
     InvMessage,
     InvWant,
     Message,
+    Pruned,
     RangeWant,
     ReadyMessage,
     ReadyWant,
@@ -327,6 +328,7 @@ def messages_of(world: World) -> dict[str, Message]:
             world.ledger.documents[0][0], list(world.ledger.documents[0][1])
         ),
         "ready wanted": ReadyWant(2**32 - 1),
+        "pruned": Pruned(7, 2),
         "ready": ReadyMessage(sign_ready(key_of("n1"), world.ledger.cluster_id, 2, START_MS)),
     }
 

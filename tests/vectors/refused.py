@@ -504,7 +504,7 @@ def _messages(world: "generate.World") -> Iterator[Case]:
     event = fields(made["event"])[1]
     wrong: dict[str, tuple[str, bytes]] = {
         "kind 0": ("unknown-kind", changed(sync, (0, 0))),
-        "kind 12": ("unknown-kind", changed(sync, (0, 12))),
+        "kind 13": ("unknown-kind", changed(sync, (0, 13))),
         "kind 2^64 - 1": ("unknown-kind", changed(sync, (0, BIG))),
         "kind is a float": ("malformed", changed(sync, (0, 4.0))),
         "kind is a text": ("malformed", changed(sync, (0, "4"))),
