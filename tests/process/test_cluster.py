@@ -14,7 +14,7 @@ from quipu.client import Client, Unavailable
 from quipu.devnet import Devnet
 from quipu.node.exits import Exit
 from quipu.node.questions import Question
-from tests.process.cluster import WAIT_S, client_of, cluster, read_at, wait_until
+from tests.process.cluster import client_of, cluster, read_at, wait_until
 from tests.process.command import quipu
 
 
@@ -38,13 +38,14 @@ def is_readable(net: Devnet, number: int) -> bool:
         return False
 
 
+ANSWERED_S = 5.0  # a question without a verdict waits for so long
 OWN_SIGHT = (Question.MEMBERS, Question.JOURNAL)  # each says what it alone sees
 
 
 def is_answered(client: Client, question: Question) -> bool:
     """By all three, who agree where it is not about what each sees. A minute that ends between the
     answers, or a checkpoint, needs another try."""
-    told = client.query(question, timeout=WAIT_S / 2)
+    told = client.query(question, timeout=ANSWERED_S)
     assert told["asked"] == 3
     return len(told["answers"]) == 3 if question in OWN_SIGHT else told["verdict"] == "agreed"
 
