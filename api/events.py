@@ -92,9 +92,9 @@ def _listed(call: Call, metas: list[EventMeta], limit: int) -> web.Response:
 async def parents(call: Call) -> Response:
     meta = held_event(call)
     below = ([] if meta.seq == 1 else [meta.prev]) + list(meta.parents)
+    if not call.ledger.history_from:
+        return _listed(call, [_meta(call, identity) for identity in below], len(below))
     held = [found for identity in below if (found := call.ledger.meta(identity)) is not None]
-    if len(held) < len(below) and not call.ledger.history_from:
-        _meta(call, next(one for one in below if call.ledger.meta(one) is None))
     return _listed(call, held, len(below))
 
 

@@ -6,7 +6,6 @@ from statistics import median
 
 from bench import cluster_cases, etcds, natses, redises, requests
 from bench.cases import BATCH_ENTRIES, ENTRY_BYTES, Plan
-from bench.cluster_cases import READ
 from bench.clusters import NodeCluster, cpu_s
 from bench.load import Load, Result
 from bench.others import Others
@@ -22,7 +21,6 @@ DURABILITY = {
     "redis": "all three, no consensus",
 }
 Rivals = dict[str, Others]
-GATEWAY_PORTS = 3
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,17 @@ class Case:
     writes: bool = True
 
 
-def _writing(name: str, connections: int, count: int, others: int = 0) -> dict[str, Ask]:
-    """`others`: how many connections ours is compared with, where it takes another number."""
-    each = others or connections
+def _asks(name: str, connections: int, count: int) -> dict[str, Ask]:
+    """Of the others; ours is asked as in `make bench-cluster`."""
     put = etcds.put(name, ENTRY_BYTES)
     nats = [natses.publish(name, ENTRY_BYTES, count)]
     return {
-        "etcd": Ask([etcds.put_many(name, ENTRY_BYTES, count) if count > 1 else put], each),
-        "nats": Ask(nats, each, "nats", count),
-        "nats-unsynced": Ask(nats, each, "nats", count),
-        "redis": Ask([redises.add(name, ENTRY_BYTES, count)], each, "redis", count + 1, False),
+        "etcd": Ask([etcds.put_many(name, ENTRY_BYTES, count) if count > 1 else put], connections),
+        "nats": Ask(nats, connections, "nats", count),
+        "nats-unsynced": Ask(nats, connections, "nats", count),
+        "redis": Ask(
+            [redises.add(name, ENTRY_BYTES, count)], connections, "redis", count + 1, False
+        ),
     }
 
 
@@ -68,17 +67,14 @@ CASES = (
         "post-64",
         "single entries, 64 connections over all nodes",
         1,
-        {
-            OURS: Ask([requests.post("post-64", ENTRY_BYTES, READ)], 64),
-            **_writing("post-64", 64, 1),
-        },
+        _asks("post-64", 64, 1),
         {"etcd": (0.9, 1.5), "nats": (0.45, 0.9), "redis": (0.3, 0.6)},
     ),
     Case(
         "post-1",
         "single entries, one connection",
         1,
-        {OURS: Ask([requests.post("post-1", ENTRY_BYTES, READ)], 1), **_writing("post-1", 1, 1)},
+        _asks("post-1", 1, 1),
         {"etcd": (3.0, 1.6), "nats": (3.0, 1.6), "redis": (3.0, 1.6)},
         by_latency=True,
     ),
@@ -86,17 +82,14 @@ CASES = (
         "batch",
         "batches of 100, 12 connections",
         BATCH_ENTRIES,
-        {
-            OURS: Ask([requests.batch("batch", ENTRY_BYTES, BATCH_ENTRIES, READ)], 12),
-            **_writing("batch", 12, BATCH_ENTRIES),
-        },
+        _asks("batch", 12, BATCH_ENTRIES),
         {"etcd": (1.8, 3.5), "nats": (1.0, 2.0), "redis": (0.7, 1.4)},
     ),
     Case(
         "stream",
         "a connection to each node with many under way: ours a WebSocket, theirs 100 at once",
         BATCH_ENTRIES,
-        {OURS: Ask([], 1), **_writing("stream", 3, BATCH_ENTRIES)},
+        _asks("stream", 3, BATCH_ENTRIES),
         {"nats": (1.0, 2.0)},
     ),
     Case(
@@ -104,7 +97,6 @@ CASES = (
         "reads by id or key, 64 connections to one node",
         1,
         {
-            OURS: Ask([], 64, at_all=False),
             "etcd": Ask([etcds.get("read")], 64, at_all=False),
             "redis": Ask([redises.get("read")], 64, "redis", at_all=False),
         },

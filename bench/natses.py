@@ -5,7 +5,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from bench.others import Others, await_ready, running
 from bench.servers import Answering
 from bench.wires import NATS_INBOX
 from quipu.devnet.ports import HOST
+from quipu.devnet.processes import until
 
 SOURCE = Path(__file__).parent / "nats"
 STREAM = "bench"
@@ -90,15 +90,16 @@ def _make_stream(server: Answering, replicas: int) -> None:
         "num_replicas": replicas,
         "storage": "file",
     }
-    ends_s, told = time.monotonic() + MADE_S, "no answer"
-    while time.monotonic() < ends_s:
+    told: list[str] = []
+
+    def is_made() -> bool:
         try:
             answer = ask(server, f"{API}.CREATE.{STREAM}", wanted)
         except (OSError, ValueError) as error:
-            told = str(error)
-        else:
-            if "error" not in answer:
-                return
-            told = str(answer["error"])
-        time.sleep(0.2)
-    raise NotHere(f"NATS made no stream within {MADE_S:g} s: {told}")
+            told.append(str(error))
+            return False
+        told.append(str(answer.get("error")))
+        return "error" not in answer
+
+    if not until(is_made, MADE_S):
+        raise NotHere(f"NATS made no stream within {MADE_S:g} s: {told[-1]}")

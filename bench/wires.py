@@ -7,6 +7,7 @@ from bench.load import READ_BYTES, Line
 
 LINE_END = b"\r\n"
 CREATED, FAILED = 201, 500
+COPIES = 2  # of the replicas, that WAIT has to count
 NATS_INBOX = b"_INBOX.0000000000000000"  # in requests: each connection puts its own there
 NATS_HELLO = b'CONNECT {"verbose":false,"pedantic":false,"headers":false}\r\nSUB %b 1\r\nPING\r\n'
 
@@ -16,11 +17,25 @@ class Closed(Exception):
 
 
 @dataclass(eq=False)
-class RedisLine(Line):
-    """RESP: each request has so many replies, the last of them from WAIT."""
+class CountedLine(Line):
+    """So many replies are one answer."""
 
     at: int = 0  # in what was received: the reply that is read
     count: int = 0
+    is_bad: bool = False  # one of them is a failure
+
+    def ended(self) -> bytes:
+        self.status = FAILED if self.is_bad else CREATED
+        whole = bytes(self.received[: self.at])
+        del self.received[: self.at]
+        self.at, self.count, self.is_bad = 0, 0, False
+        return whole
+
+
+@dataclass(eq=False)
+class RedisLine(CountedLine):
+    """RESP: each request has so many replies, the last of them from WAIT."""
+
     last: int = 0
 
     def take(self, data: bytes) -> bytes | None:
@@ -37,30 +52,18 @@ class RedisLine(Line):
                 if len(received) < next_at:
                     return None
             self.last = int(text) if mark == b":" else 0
-            if mark == b"-" or (mark == b"$" and int(text) < 0):
-                self.status = FAILED
+            self.is_bad |= mark == b"-" or (mark == b"$" and int(text) < 0)
             self.at, self.count = next_at, self.count + 1
         return self._whole()
 
     def _whole(self) -> bytes:
-        self.status = self.status if self.status == FAILED else CREATED
-        if self.replies > 1 and self.last < 2:
-            self.status = FAILED  # too few copies, as WAIT says
-        body = bytes(self.received[: self.at])
-        del self.received[: self.at]
-        self.at = self.count = 0
-        return body
-
-    def begin(self) -> None:
-        self.status = 0
+        self.is_bad |= self.replies > 1 and self.last < COPIES  # as WAIT says
+        return self.ended()
 
 
 @dataclass(eq=False)
-class NatsLine(Line):
+class NatsLine(CountedLine):
     """JetStream: each message to the inbox of this connection acknowledges a publish."""
-
-    at: int = 0
-    count: int = 0
 
     def begin(self) -> None:
         inbox = b"_INBOX." + os.urandom(8).hex().encode()
@@ -89,18 +92,13 @@ class NatsLine(Line):
                 if len(received) < next_at:
                     return None
                 self.count += 1
-                if b'"error"' in body:
-                    self.status = FAILED
+                self.is_bad |= b'"error"' in body
             elif said == b"PING":
                 self.socket.send(b"PONG\r\n")
             elif said.startswith(b"-ERR"):
-                self.status, self.count = FAILED, self.replies
+                self.is_bad, self.count = True, self.replies
             self.at = next_at
-        whole = bytes(received[: self.at])
-        del received[: self.at]
-        self.at = self.count = 0
-        self.status = self.status or CREATED
-        return whole
+        return self.ended()
 
 
 WIRES: dict[str, type[Line]] = {"": Line, "redis": RedisLine, "nats": NatsLine}

@@ -386,13 +386,9 @@ class Ordering:
         )
 
     def events_behind(self) -> int:
-        return sum(
-            self.model.branch(key).read_seq
-            - first
-            + 1  # asked while a new branch is committed, too
-            for key in self._behind
-            if (first := self._first_unordered(key)) is not None
-        )
+        """Asked while a new branch is committed, too."""
+        behind = ((key, self._first_unordered(key)) for key in self._behind)
+        return sum(self.model.branch(key).read_seq - seq + 1 for key, seq in behind if seq)
 
     # --- the base -------------------------------------------------------------------------------
     def _compact(self) -> None:

@@ -6,7 +6,6 @@ that is stopped in between goes on later with what is left.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,14 +72,23 @@ class Pruner:
             operation.done = plan.events
             await asyncio.sleep(limits.PRUNE_PAUSE_S)
         if not dry_run:
-            with suppress(TimeoutError):  # what it answers is then a little old
-                async with asyncio.timeout(limits.PRUNE_ENDS_S):
-                    await self.ledger.turns.idle()
+            await self._until_durable()
         if plan.events and not dry_run:
             self.log.info("history pruned", **plan.facts())
         stats = self.ledger.machine.store.stats()
         left = {"events_left": stats.events, "live_bytes": stats.live_bytes}
         return plan.facts() | {"dry_run": dry_run} | left | {"file_bytes": stats.file_bytes}
+
+    async def _until_durable(self) -> None:
+        """A commit may be under way; the one after it has the last step."""
+        turns, measures = self.ledger.turns, self.ledger.measures
+        due = measures.commits + 2
+        try:
+            async with asyncio.timeout(limits.PRUNE_ENDS_S):
+                while not (turns.is_idle() or measures.commits >= due):  # noqa: ASYNC110
+                    await asyncio.sleep(limits.PRUNE_PAUSE_S)
+        except TimeoutError:
+            raise TimeoutError("the last step is not durable yet: ask again") from None
 
     def _plan(self, retention: Retention) -> Plan:
         machine = self.ledger.machine

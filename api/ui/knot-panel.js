@@ -7,7 +7,6 @@ import { chip, entryLink, fields, named } from "./words.js";
 
 const ENTRIES_SHOWN = 8;
 
-/** @param {{signal: AbortSignal, go: (id: string) => void}} how */
 /** Whoever reads with the keyboard stays in the panel when it is filled anew. */
 function renew(side, ...children) {
   const held = side.contains(document.activeElement);
@@ -15,6 +14,7 @@ function renew(side, ...children) {
   if (held) side.focus();
 }
 
+/** @param {{signal: AbortSignal, go: (id: string) => void}} how */
 export async function knotPanel(side, id, { signal, go }) {
   side.dataset.event = id;
   renew(side, h("h2", {}, `Event ${short(id)}`), h("p", { class: "waiting" }, "Asking the node …"));

@@ -163,15 +163,6 @@ TABLES: dict[str, tuple[Column, ...]] = {
 
 # The first two lie with the executors; a store keeps nothing of what it refused.
 WITHOUT_SOURCE = ("clients", "refused", "results")
-SEGMENTED = ("events", "edges", "entries", "receipts", "invs")  # a later dump adds to them
-WHOLE = (
-    "config",
-    "members",
-    "cuts",
-    "frontier",
-    "evidence",
-    "journal",
-)  # a later dump writes them anew
 
 
 def eid_of(identity: bytes) -> int:

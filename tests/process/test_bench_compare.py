@@ -72,7 +72,6 @@ def fed(line: Line, data: bytes) -> list[tuple[int, bytes]]:
         body = line.take(data[at : at + 1])
         if body is not None:
             found.append((line.status, body))
-            line.status = 0
     return found
 
 
@@ -88,6 +87,8 @@ def test_answers_of_redis(answers: bytes, status: int) -> None:
     with socket.socket() as sock:
         line = RedisLine(sock, 0, [], replies=2)
         assert fed(line, answers * 2) == [(status, answers)] * 2
+        good = b"$3\r\n1-1\r\n:2\r\n"
+        assert fed(line, good) == [(CREATED, good)], "a failure is of one answer"
 
 
 def test_a_value_of_redis_that_is_not_there_is_no_success() -> None:
@@ -113,7 +114,7 @@ def test_acknowledgements_of_nats() -> None:
         inbox = said.split(b"SUB ")[1].split(b" ")[0]
         assert line.requests == [b"PUB a " + inbox + b" 1\r\nx\r\n"]
         theirs.sendall(b"PONG\r\n")
-        assert [status for status, _ in fed(line, good + bad)] == [FAILED]
+        assert [status for status, _ in fed(line, good + bad + good + good)] == [FAILED, CREATED]
         theirs.sendall(b"PONG\r\n")
         assert [status for status, _ in fed(line, b"-ERR 'no'\r\n")] == [FAILED]
 
