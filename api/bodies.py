@@ -293,5 +293,5 @@ def decoded(decoder: "_Decoder[T]", body: bytes, where: str = "") -> T:
         check_utf8(body, where)
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         refuse_undecodable(error, where, getattr(decoder.type, "__struct_fields__", ()))

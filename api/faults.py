@@ -28,6 +28,8 @@ def refuse_undecodable(error: Exception, where: str, fields: Sequence[str] = ())
     """`fields` are those that would have been known."""
     if isinstance(error, RecursionError):
         raise at(Code.MALFORMED_BODY, where, "is nested too deeply") from error
+    if isinstance(error, UnicodeDecodeError):  # of a text in msgpack: JSON is looked at before
+        raise at(Code.MALFORMED_BODY, where, "has a text that is not UTF-8") from error
     if not isinstance(error, msgspec.ValidationError):
         raise at(Code.MALFORMED_BODY, where, str(error)) from error
     raise validation_problem(error, where, fields) from error
