@@ -69,10 +69,7 @@ system: ## install what the whole suite needs beside Python (as root, Debian or 
 
 test: install lint types layers ## the whole suite: what CI runs; last, one by one, what promises seconds
 	@scripts/system-packages
-	@status=0; \
-	$(PYTEST) --dist loadgroup -m "not alone" tests || status=$$?; \
-	$(BIN)/python -m pytest -m alone tests || status=$$?; \
-	exit $$status
+	@scripts/whole-suite $(WORKERS)
 
 check: install ## all that is fast, side by side: before each commit
 	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target \

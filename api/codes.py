@@ -641,7 +641,7 @@ KINDS: dict[Code, Kind] = {
         409,
         True,
         "The node that shall be a member does not hold enough yet",
-        "It did not say within 10 seconds that it holds all but the last 1,000 events; what it "
+        "It did not say within 20 seconds that it holds all but the last 1,000 events; what it "
         "lacks would keep the cluster waiting. Nothing was done.",
         "Wait until it has caught up (`quipu status` there), and ask again.",
     ),

@@ -206,6 +206,36 @@ def test_an_observer_that_died_is_forgotten() -> None:
     assert bench.state("n9") is PeerState.ALIVE
 
 
+def test_an_observer_answers_a_member_that_dials_it_by_itself() -> None:
+    """A master has to ask a nominee whether it is ready, whichever members that one ranks first."""
+    bench = Bench(6, name="n9")
+    hands = {hand.id: hand for hand in map(bench.hand, bench.names)}
+    *attached, left = (hands[peer] for peer in bench.peers._desk.book.ranking()[:4])
+    for member in attached:
+        bench.linked(member.name)
+    assert left.id not in [one.peer for one in of(bench.run(1_000), fx.OpenLink)]
+    assert [one.peer for one in of(bench.step(left.hello()), fx.OpenLink)] == [left.id]
+    assert ups(bench.step(ins.LinkOpened(left.id))) == [fx.PeerUp(left.id)]
+
+
+def test_a_nominee_that_let_go_of_its_link_is_dialled_anew() -> None:
+    """It takes a link up again for one that is new, not for a greeting on the old one."""
+    bench = Bench(2)
+    nominee = bench.linked("n9")
+    bench.run(limits.SUSPECT_AFTER_MS + 1_000)  # it is silent, and the own link still open
+    effects = bench.step(ins.SeedGiven(nominee.id, endpoint_of("n9")))
+    assert of(effects, fx.CloseLink) == [fx.CloseLink(nominee.id)]
+    assert of(bench.run(1_000), fx.OpenLink) == [fx.OpenLink(nominee.id, endpoint_of("n9"))]
+
+
+def test_a_nominee_that_is_linked_is_not_dialled_again() -> None:
+    bench = Bench(2)
+    nominee = bench.linked("n9")
+    effects = bench.step(ins.SeedGiven(nominee.id, endpoint_of("n9")), after_ms=4_000)
+    assert not of(effects, fx.CloseLink)
+    assert not of(effects, fx.OpenLink)
+
+
 def test_peers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PEERS_MAX", 2)
     bench = Bench(2)
