@@ -81,9 +81,9 @@ def test_nobody_takes_a_hole_in_what_no_cut_contains() -> None:
     assert not table["n3"].holds(event.id)
     liar = table["n1"].store
     whole = liar.run
-    liar.run = lambda first, last, most: [  # type: ignore[method-assign]
+    liar.run = lambda first, last, bytes_max: [  # type: ignore[method-assign]
         held._replace(data=bytes_of(hollow(table["n1"].event(held.id))))
-        for held in whole(first, last, most)
+        for held in whole(first, last, bytes_max)
     ]
     table.heal()
     table.cut("n2", "n3")
