@@ -25,6 +25,7 @@ ENTRIES_CHOICES = ("described", "with data", "none")
 BUCKETS_TABLE = "buckets"
 TAG = "dump"
 SIGNATURE_TAG = b"quipu/sig/dump/1\0"
+NUMBERS = ("number", "taken_ms", "as_of_ms", "feed_from", "feed_upto", "events", "read")
 _HEX_ID = re.compile(r"[0-9a-f]{64}\Z")
 _NAME = re.compile(r"[a-z]+/[a-z0-9-]+\.(parquet|bin)\Z")
 
@@ -124,6 +125,10 @@ def _manifest(fields: dict[str, Any]) -> Manifest:
     absent = tuple(fields.pop("absent"))
     marks = tuple((no, number, count) for no, number, count in fields.pop("receipt_marks"))
     found = Manifest(**fields, files=files, absent=absent, receipt_marks=marks)
+    for name in NUMBERS:
+        _need(type(getattr(found, name)) is int, f"{name} is a number")
+    _need(type(found.previous) is str and type(found.signature) is str, "hashes are texts")
+    _need(all(type(number) is int for mark in marks for number in mark), "marks are numbers")
     for name in ("cluster_id", "node_id", "genesis_sha256"):
         _need(_HEX_ID.match(getattr(found, name)) is not None, f"{name} is no id")
     _need(found.entries in ENTRIES_CHOICES, f"entries {found.entries!r}")

@@ -656,6 +656,12 @@ async def test_an_unknown_field_is_told_the_known_ones() -> None:
         assert "/dat: is no field here; there are data, data_base64, stream" in reply.json["detail"]
 
 
+async def test_a_wrong_name_is_told_how_names_look() -> None:
+    async with talking() as api:
+        reply = await api.post("/v1/entries", b'{"data":1,"stream":"Bad stream!"}')
+        assert reply.json["detail"].startswith("/stream: is 1 to 128 of a-z 0-9")
+
+
 WRONG_PACKED = {
     "cut": (b"\x81\xa4data", "malformed-body"),
     "trailing": (b"\x81\xa4data\x01\x02", "malformed-body"),
