@@ -276,7 +276,7 @@ async def status(call: Call) -> Response:
         timeout_ms = waited_ms(query.wait, "wait")
         wanted: State = "read" if query.state == "read" else "ordered"
         if query.state == "executed":
-            await until_executed(call, request_of(entry), timeout_ms)
+            await until_executed(call, identity.event, request_of(entry), timeout_ms)
         else:
             await reached_state(call, identity.event, timeout_ms, wanted)
     found = call.ledger.status(identity.event)
