@@ -7,6 +7,7 @@ from typing import NoReturn
 import msgspec
 
 from quipu.api.codes import Code
+from quipu.api.names import NAME_PATTERN, NAME_RULE
 from quipu.api.problems import FieldError, Problem, at
 
 _PLACE = re.compile(r" - at `(.*)`\Z")
@@ -40,7 +41,7 @@ def validation_problem(
     """msgspec names the place as `$.items[3].stream`; people get a JSON pointer."""
     text = str(error)
     found = _PLACE.search(text)
-    detail = text[: found.start()] if found else text
+    detail = readable(text[: found.start()] if found else text)
     pointer = where + (pointer_of(found[1]) if found else "")
     unknown, missing = _UNKNOWN.match(detail), _MISSING.match(detail)
     if unknown:
@@ -52,6 +53,10 @@ def validation_problem(
     return Problem(
         Code.INVALID_FIELD, f"{pointer or 'the body'}: {detail}", (FieldError(pointer, detail),)
     )
+
+
+def readable(detail: str) -> str:
+    return NAME_RULE if NAME_PATTERN in detail else detail
 
 
 def pointer_of(place: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import uvloop
 
-from quipu.cli.faces import HttpFaces, start_faces
+from quipu.cli.faces import HttpFaces, check_faces, start_faces
 from quipu.ledger.epochs import cluster_id_of
 from quipu.node import clock, failpoints, limits, open_files, program
 from quipu.node.exits import CannotStart, Exit
@@ -23,6 +23,7 @@ from quipu.p2p.addresses import uri_of
 
 def run_node(settings: Settings, as_json: bool, again: Callable[[], Settings]) -> Exit:
     """`again` reads the configuration anew, for a reload. Raises `CannotStart`."""
+    check_faces(settings)
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
     clock.set_wrong(os.environ.get(clock.VARIABLE, ""))
     sys.setswitchinterval(limits.GIL_SWITCH_S)

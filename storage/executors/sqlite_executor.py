@@ -191,6 +191,11 @@ class SqliteExecutor:
         self._refuse_torn()
         return {number: client.last_id for number, client in self._book.clients.items()}
 
+    def terminated(self) -> frozenset[int]:
+        """The clients of which there is a proof."""
+        self._refuse_torn()
+        return frozenset(self._desk.terminated())
+
     def validate(self, request: Request) -> None:
         self.reader.validate(request)
 

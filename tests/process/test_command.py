@@ -199,5 +199,6 @@ def started(tmp_path: Path, *more: str) -> tuple[int, str]:
 def test_a_public_address_without_tokens(tmp_path: Path) -> None:
     code, said = started(tmp_path, "--api-listen", "0.0.0.0:0")
     assert (code, "--insecure" in said) == (Exit.USAGE, True)
+    assert not (tmp_path / "data").exists()  # nothing was made that would have to go again
     with RunningCommand(tmp_path / "data", "--api-listen", "0.0.0.0:0", "--insecure") as node:
         assert node.stop()[0] == Exit.OK
