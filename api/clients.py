@@ -28,7 +28,7 @@ from quipu.api.client_models import (
 )
 from quipu.api.codes import Code
 from quipu.api.events import FOR_NOW
-from quipu.api.executing import within
+from quipu.api.executing import executed_within
 from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import State
 from quipu.api.problems import Problem, at, problem
@@ -167,7 +167,7 @@ async def client_messages(call: Call) -> Response:
     identity = EntryId(stored.event_id, stored.index)
     reached: State = "stored"
     if waiting is not None:
-        done = await within(waiting, timeout_ms)
+        done = await executed_within(call, stored.event_id, waiting, timeout_ms)
         if done is not None:
             return call.answer(_executed(call, request, identity, done), 201, FOR_NOW)
         reached = state_now(call, stored.event_id)

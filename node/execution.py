@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from quipu.ledger.entry import decode_entry
-from quipu.ledger.limits import EVENT_ENTRIES_MAX
+from quipu.ledger.limits import CLIENT_AHEAD_MAX, EVENT_ENTRIES_MAX
 from quipu.ledger.log.entry import LogEntry
 from quipu.ledger.order.client_items import read_client_item
 from quipu.ledger.order.items import EventReference, read_item
@@ -71,7 +71,8 @@ class Turned(NamedTuple):
     outcomes: dict[Asked, Outcome]
     refused: dict[Asked, Code]
     answers: dict[bytes, Outcome | Answer]  # of READ, by the bytes of the item
-    watermarks: dict[int, int]
+    watermarks: dict[int, int]  # of those that were executed; of all where `is_whole`
+    is_whole: bool
     commands: int
     snapshot: Snapshot | None = None
 
@@ -107,6 +108,7 @@ class Execution:
     applied: Mark = Mark(LogIndex(0), NO_DIGEST)
     commands: int = 0
     watermarks: dict[int, int] = field(default_factory=dict)
+    terminated: frozenset[int] = frozenset()  # clients
     executor: SqliteExecutor | None = None
     _is_over: bool = False
     _opened: SqliteExecutor | None = None  # by the thread: nobody may have been told of it yet
@@ -200,6 +202,7 @@ class Execution:
         self.executor, self.engine, self.applied = executor, position.engine, position.applied
         self._seen = max(self._seen, position.applied.at)
         self.watermarks = await self._in_thread(executor.watermarks)
+        self.terminated = await self._in_thread(executor.terminated)
         self.state, self.detail = "running", ""
         self.pump()
 
@@ -265,7 +268,7 @@ class Execution:
         durable = executor.position().applied
         is_idle = not ordered and job.snapshot is None
         if is_idle and job.upto - durable.at < limits.EXECUTED_IDLE_MAX:
-            return Turned(durable, job.upto, {}, {}, {}, {}, 0)
+            return Turned(durable, job.upto, {}, {}, {}, {}, False, 0)
         outcomes = executor.apply(ordered, LogIndex(job.upto))
         refused: dict[Asked, Code] = {}
         done = {}
@@ -284,9 +287,14 @@ class Execution:
             digest = executor.signed_digest(client, message)
             if digest is not None:
                 done[Asked(client, message, digest)] = executed
-        applied, marks = executor.position().applied, executor.watermarks()
+        is_whole = bool(answers)  # an item of the order may have ended a client
+        marks: dict[int, int] = {client: message for client, message, _ in executor.executed}
+        marks = executor.watermarks() if is_whole else marks
+        applied = executor.position().applied
         made = None if job.snapshot is None else self._snapshot(executor, job.snapshot)
-        return Turned(applied, job.upto, done, refused, answers, marks, len(ordered), made)
+        return Turned(
+            applied, job.upto, done, refused, answers, marks, is_whole, len(ordered), made
+        )
 
     def _snapshot(self, executor: SqliteExecutor, target: Path) -> Snapshot | None:
         """For others: that it cannot be made is no reason to stop."""
@@ -301,8 +309,12 @@ class Execution:
         self.applied, self._seen = turned.applied, turned.upto
         self.commands += turned.commands
         self.made = turned.snapshot or self.made
-        if turned.commands:
+        if turned.is_whole:
             self.watermarks = turned.watermarks
+        else:
+            self.watermarks.update(turned.watermarks)
+        ended = [one.client for one, code in turned.refused.items() if code is Code.TERMINATED]
+        self.terminated |= frozenset(ended)
         for asked, outcome in turned.outcomes.items():
             for one in self._waiting.pop(asked, ()):
                 if not one.done():
@@ -353,6 +365,12 @@ class Execution:
     async def ask(self, question: Callable[[SqliteExecutor], T]) -> T:
         """In the thread, between two turns. Raises `NoExecutor`."""
         return await self._in_thread(partial(question, self.check()))
+
+    def is_next(self, client: int, message_id: int) -> bool:
+        """Known on the loop: nothing is executed or refused under that id. Raises `NoExecutor`."""
+        self.check()
+        done = self.watermarks.get(client, 0)
+        return client not in self.terminated and done < message_id <= done + CLIENT_AHEAD_MAX
 
     def when_executed(self, asked: Asked) -> asyncio.Future[Executed]:
         self.check()

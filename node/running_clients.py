@@ -135,9 +135,12 @@ class RunningClients:
             raise ClientRefused(Code.BAD_SIGNATURE, "not by the key of that client")
         if self.execution.executor is None:
             return None  # it will be judged where one runs
-        before = await self.execution.ask(partial(_executed, asked))
-        if before is not None or is_again:
-            return before
+        if not self.execution.is_next(request.client, request.message_id):
+            before = await self.execution.ask(partial(_executed, asked))
+            if before is not None:
+                return before
+        if is_again:
+            return None
         await self._validate(request)
         return None
 
@@ -151,7 +154,8 @@ class RunningClients:
         executor, messages = self.execution.check(), messages_of(request.data)
         wanted = Request(request.client, request.message_id, messages)
         try:
-            await asyncio.to_thread(executor.validate, wanted)
+            if not executor.reader.validate_at_once(wanted):
+                await asyncio.to_thread(executor.validate, wanted)
         except RequestRefused as refused:
             if refused.code is Code.UNKNOWN_CLIENT:
                 return  # added a moment ago

@@ -20,6 +20,7 @@ import lmdb
 
 from quipu.storage import environment, limits, ownership, records
 from quipu.storage.environment import DATA_FILE, DATA_MODE, OWNER_FILE, StoreLocked, StoreMissing
+from quipu.storage.failpoints import passing
 from quipu.storage.log_tables import LogWriter
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import StoreError
@@ -48,12 +49,15 @@ def copy_store(
     try:
         partial.mkdir(mode=0o700, parents=True)
         _copy_pages(source, partial, report)
+        passing("backup.copied")
         _mark(partial)
+        passing("backup.marked")
         for file in also:
             _copy_file(file, partial / file.name)
         size = sum(item.stat().st_size for item in partial.iterdir())
         environment.sync_directory(partial)
         partial.rename(target)
+        passing("backup.named")
         environment.sync_directory(target.parent)
     except OSError as error:
         raise BackupFailed(f"{target}: {error}") from error
@@ -152,6 +156,7 @@ def set_aside(path: Path) -> Path:
             aside = path.with_name(f"{path.name}.aside-{number}")
             if not aside.exists():
                 path.rename(aside)
+                passing("aside.renamed")
                 environment.sync_directory(path.parent)
                 return aside
     except BlockingIOError as error:

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, assert_never
 
 import msgspec
 
+from quipu.ledger.canonical import encode
 from quipu.ledger.effects import (
     AppendFeed,
     DropEvents,
     DropFeed,
     DropInvs,
+    EraseEntry,
     PutBranch,
     PutOverruling,
     PutOwnState,
@@ -27,6 +29,7 @@ from quipu.ledger.effects import (
 )
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Held, Saved, SignerRecord
+from quipu.ledger.holes import hole_of, is_hole, leaf_of
 from quipu.ledger.log.effects import (
     DropLogFrom,
     ForgetLog,
@@ -107,7 +110,7 @@ class _Tables:
                 _put(self.epochs, effect.number, (effect.document, effect.seals), undo)
             case PutOwnState():
                 _put(self.own, "own", effect, undo)
-            case DropEvents() | DropFeed() | DropInvs():
+            case DropEvents() | DropFeed() | DropInvs() | EraseEntry():
                 self._let_go(effect, undo)
             case PutVote() | PutChosen() | PutBase() | PutOverruling() | ForgetLog():
                 self._put_vote(effect, undo)
@@ -144,7 +147,8 @@ class _Tables:
             if held.meta.slot != slot:
                 raise SlotTaken(f"{identity.hex()} is stored at {keys.describe(held.meta.slot)}")
             if held.event.signature != effect.event.signature:
-                _put(self.events, identity, effect, undo)
+                event = held.event._replace(signature=effect.event.signature)  # holes stay
+                _put(self.events, identity, StoreEvent(event, held.meta), undo)
             return
         if slot in self.slots:
             raise SlotTaken(f"{keys.describe(slot)} holds another event than {identity.hex()}")
@@ -160,8 +164,10 @@ class _Tables:
             place = keyed.KeyedPlace(slot, index)
             _put(self.scopes, scope, (*self.scopes.get(scope, ()), place), undo)
 
-    def _let_go(self, effect: DropEvents | DropFeed | DropInvs, undo: Undo) -> None:
+    def _let_go(self, effect: DropEvents | DropFeed | DropInvs | EraseEntry, undo: Undo) -> None:
         match effect:
+            case EraseEntry():
+                self._erase(effect, undo)
             case DropEvents():
                 self._drop_events(effect, undo)
             case DropFeed(upto):
@@ -194,6 +200,22 @@ class _Tables:
             _drop(self.slots, [slot], undo)
             _drop(self.events, [identity], undo)
             _put(self.gone, identity, True, undo)
+
+    def _erase(self, effect: EraseEntry, undo: Undo) -> None:
+        identity = self.slots.get(effect.slot)
+        if identity is None:
+            return
+        stored = self.events[identity]
+        entries = _bodies.decode(stored.event.body)
+        entry = entries[effect.index]
+        if is_hole(entry):
+            return
+        entries[effect.index] = hole_of(leaf_of(entry))
+        event = stored.event._replace(body=encode(entries))
+        for _, scope in keyed.scopes_of([entry]):
+            _take_out(self.scopes, scope, keyed.KeyedPlace(effect.slot, effect.index), undo)
+        meta = stored.meta._replace(size=event.size)
+        _put(self.events, identity, StoreEvent(event, meta), undo)
 
     def _store_inv(self, effect: StoreInv, undo: Undo) -> None:
         inv, signer_no = effect.inv, effect.signer_no

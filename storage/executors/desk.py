@@ -242,6 +242,9 @@ class Desk:
         proof = b"" if known.proof is None else _proof_bytes(known.proof)
         return Standing(known.public, known.next_id, known.have, proof)
 
+    def terminated(self) -> list[int]:
+        return [number for number, client in self.clients.all() if client.proof is not None]
+
     def signed_digest(self, client: ClientId, message: MessageId) -> bytes | None:
         """Of what the client has signed for that id; None where nothing is kept of it."""
         known = self.clients.of(orders.ClientId(client))
