@@ -234,6 +234,7 @@ def _administration(
         ledger.soundness,
         log,
         pruner=pruner,
+        executor_dir=settings.executor_dir,
     )
 
 

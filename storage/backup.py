@@ -20,7 +20,8 @@ import lmdb
 
 from quipu.storage import environment, limits, ownership, records
 from quipu.storage.environment import DATA_FILE, DATA_MODE, OWNER_FILE, StoreLocked, StoreMissing
-from quipu.storage.log_tables import LogWriter
+from quipu.storage.executors import keeping
+from quipu.storage.log_tables import LogWriter, first_index, read_log
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import StoreError
 from quipu.storage.verification import Report
@@ -38,8 +39,10 @@ def copy_store(
     target: Path,
     report: Report = lambda progress: None,
     also: Sequence[Path] = (),
+    executor: Path | None = None,
 ) -> dict[str, Any]:
-    """A copy of the last commit, there whole or not at all, with the files `also` beside it.
+    """A copy of the last commit, there whole or not at all, with the files `also` beside it, and
+    the database of the executor in that directory as of a moment before.
     Whoever starts from it is recovering: what its key signed after the copy was taken is not in
     it."""
     refuse_taken(target)
@@ -47,8 +50,14 @@ def copy_store(
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(mode=0o700, parents=True)
+        executed = None if executor is None else keeping.back_up(executor, partial)
         _copy_pages(source, partial, report)
-        _mark(partial)
+        base = _mark(partial)
+        if executed is not None and executed < base:
+            raise BackupFailed(
+                f"{target}: the order went on from {executed} to above {base} while the executor "
+                "was copied; try again when less is written"
+            )
         for file in also:
             _copy_file(file, partial / file.name)
         size = sum(item.stat().st_size for item in partial.iterdir())
@@ -59,7 +68,7 @@ def copy_store(
         raise BackupFailed(f"{target}: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return {"target": str(target), "bytes": size}
+    return {"target": str(target), "bytes": size, "executed": executed}
 
 
 def refuse_taken(target: Path) -> None:
@@ -117,11 +126,15 @@ def growing(file: Path, total: int, report: Report) -> Iterator[None]:
         watching.join()
 
 
-def _mark(partial: Path) -> None:
+def _mark(partial: Path) -> int:
+    """As a copy. Returns up to where its log is not held any more."""
     env = environment.open_environment(partial, limits.MAP_BYTES_FIRST)
     try:
         tables = environment.open_tables(env, partial, create=False)
+        base = 0
         with env.begin(buffers=True) as txn:
+            if tables.log is not None:
+                base = first_index(read_log(txn, tables)) - 1
             if ownership.read_owner(txn, tables, partial) is None:
                 raise StoreMissing(f"{partial} holds no store")
             state = records.decode_own_state(
@@ -140,6 +153,7 @@ def _mark(partial: Path) -> None:
     finally:
         env.close()
     (partial / environment.LOCK_FILE).unlink(missing_ok=True)
+    return base
 
 
 def set_aside(path: Path) -> Path:

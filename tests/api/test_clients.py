@@ -13,8 +13,6 @@ import pytest
 from quipu.client import AsyncClient, Conflict, NotFound, SessionInUse
 from quipu.ledger.order import clients as orders
 from quipu.ledger.order.client_items import signed_read
-from quipu.ledger.words import EventId
-from quipu.node.running_order import RunningOrder
 from quipu.storage.executors.acl import Acl, Right, Rule, encode_acl
 from quipu.storage.executors.desk import content_digest
 from quipu.storage.executors.interpreter import statement
@@ -120,23 +118,15 @@ async def test_request_is_executed_once_and_its_result_stays(tmp_path: Path) -> 
         assert (failed.status, failed.json["code"]) == (201, "not-unique")
 
 
-async def test_who_waits_for_execution_hurries_the_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_waits_for_execution_hurries_the_order() -> None:
     """Else references that nobody waits for have time, and so would the request."""
-    hurried, when_ordered = [], RunningOrder.when_ordered
-
-    def noted(order: RunningOrder, event_id: EventId) -> asyncio.Future[bool]:
-        answer = when_ordered(order, event_id)
-        hurried.append(order.is_awaited())
-        return answer
-
-    monkeypatch.setattr(RunningOrder, "when_ordered", noted)
-    async with small_node(tmp_path) as node, talking(FREE, cast(OneNode, node.ledger)) as api:
-        await api.post("/v1/clients", {"public_key": KEY.node_id.hex()})
-        assert (await api.post(DONE, signed(api, 1, TABLE))).status == 201
-        assert hurried == [True]
-        assert not node.ledger.order.is_awaited()
+    body = {"message_id": "2", "messages_base64": "kA==", "signature_base64": "AA=="}
+    async with talking(FREE, OneNode()) as api:
+        assert (await api.post(MESSAGES, body)).status == 201
+        assert api.node.order.awaited == []
+        assert (await api.post(DONE, body)).json["state"] == "executed"
+        (hurried,) = api.node.order.awaited
+        assert hurried.cancelled()  # nobody waits any more
 
 
 async def test_gap_waits_and_is_executed_in_order(tmp_path: Path) -> None:
