@@ -92,6 +92,9 @@ PRUNE_STEP_INVS = 1_024  # receipts, which are small
 EVENT_OVERHEAD_BYTES = 400  # of one event beside its bytes: index, feed, tables, room in pages
 PRUNE_INTERVAL_S = 600.0  # between two looks at what may go: as often as there is a checkpoint
 PRUNE_ENDS_S = 10.0  # for the last step to be durable before an operator is told
+ERASE_LOOK_S = 0.5  # between two looks at what is to be erased, where anything has become Read
+ERASE_REST = 50  # times as long as a look took is rested after it: 2 % of a core at most
+ERASURES_PER_TURN = 256  # looked at before others have the loop: some milliseconds
 PRUNE_PAUSE_S = 0.02  # between two steps: entries of clients come first
 
 # --- changes of roster ---------------------------------------------------------------------------

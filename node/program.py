@@ -26,6 +26,7 @@ from quipu.node.data_directory import (
     DataDirectory,
     open_directory,
 )
+from quipu.node.eraser import Eraser
 from quipu.node.execution import Execution, OpenExecutor
 from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
@@ -235,6 +236,7 @@ def _administration(
         log,
         pruner=pruner,
         executor_dir=settings.executor_dir,
+        eraser=Eraser(ledger, log),
     )
 
 

@@ -34,6 +34,7 @@ from quipu.storage.export_lookup import Lookup
 from quipu.storage.export_notes import ExportRefused, Notes, open_notes
 from quipu.storage.export_rows import Row
 from quipu.storage.export_segments import SegmentWriter
+from quipu.storage.failpoints import passing
 from quipu.storage.log_tables import read_log
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import Owner, StoreCorrupt
@@ -126,7 +127,9 @@ class _Export:
         if read != feed_upto:
             raise StoreCorrupt("feed", "its end", f"{feed_upto} fed, {read} events are Read")
         manifest = self._manifest(feed_upto, unread, marks)
+        passing("export.tables")
         write_whole(self._order.target / UNSIGNED_FILE, to_bytes(manifest))
+        passing("export.unsigned")
         return {
             "target": str(self._order.target),
             "dump": self._number,

@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 from quipu.dumps.limits import EID_BITS
 from quipu.dumps.tables import arrow_schema
 from quipu.ledger.entry import Entry
+from quipu.ledger.erasures import ERASED
 from quipu.ledger.history import BranchRecord
+from quipu.ledger.holes import is_hole
 from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import HLC_SHIFT, BranchKey
 from quipu.storage import limits
@@ -150,7 +152,7 @@ class EventColumns:
         return len(signed) - bisect_left(signed, seq)
 
     def _of_entries(self, piece: Piece) -> list[pa.Array]:
-        entries = list(map(_entries.decode, chain.from_iterable(piece.entries)))
+        entries = list(map(_opened, chain.from_iterable(piece.entries)))
         counts = list(map(len, piece.entries))
         named = b"".join(map(mul, piece.ids, counts))
         stamped = chain.from_iterable(
@@ -175,6 +177,10 @@ class EventColumns:
             _ids(b"".join(chain.from_iterable(piece.leaves))),
             pa.array(datas, pa.binary()) if self._with_data else pa.nulls(len(datas), pa.binary()),
         ]
+
+
+def _opened(data: bytes) -> Entry:
+    return ERASED if is_hole(data) else _entries.decode(data)
 
 
 def _of_edges(piece: Piece) -> list[pa.Array]:

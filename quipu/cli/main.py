@@ -173,6 +173,9 @@ store.command("restore", epilog="Example: `quipu store restore /backups/monday -
 store.command("repair", epilog="Example: `quipu store repair --data-dir var`")(
     store_commands.repair
 )
+store.command("erase", epilog="Example: `quipu store erase 5f0c…:0 --data-dir var`")(
+    store_commands.erase
+)
 store.command("prune", epilog="Example: `quipu store prune --keep 90d --dry-run --data-dir var`")(
     store_commands.prune
 )

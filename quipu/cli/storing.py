@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import typer
 
@@ -35,6 +35,14 @@ from quipu.storage.store import StoreError
 from quipu.storage.verification import Report, verify_store
 
 CHANGE_ANSWER_S = 150.0  # a node waits 120 s for the end of a change at most
+
+WAITING = {
+    "finality": "It goes once enough members have confirmed the entry that asks for it.",
+    "checkpoint": "It goes with the next checkpoint, in ten minutes at most, or now: "
+    "`quipu members checkpoint`.",
+    "entry": "It goes as soon as this node holds it.",
+    "commit": "It goes as soon as the disk takes it.",
+}
 
 
 class Wanted(NamedTuple):
@@ -143,6 +151,17 @@ def prune(settings: Settings, wish: PruneWish, as_json: bool) -> None:
     finally:
         directory.close()
     show(done, as_json)
+
+
+def erase(settings: Settings, identity: str, timeout: str, as_json: bool) -> Exit:
+    query = urlencode({"timeout": timeout})
+    path = f"/v1/entries/{quote(identity, safe='')}?{query}"
+    done = _running(settings).ask("DELETE", path, None, CHANGE_ANSWER_S)
+    show(done, as_json)
+    if done["erased"]:
+        return Exit.OK
+    print(WAITING[done["waits_for"]], file=sys.stderr)
+    return Exit.WAITED
 
 
 def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:

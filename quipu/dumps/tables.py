@@ -72,7 +72,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _c("event", ID, "its event"),
         _c("eid", LONG, "first 63 bits of that"),
         _c("position", INT, "its place in the event, from 0"),
-        _c("stream", TEXT, "name of the stream"),
+        _c("stream", TEXT, "name of the stream; empty: the entry was erased"),
         _c("client_id?", LONG, "of a numbered client"),
         _c("message_id?", LONG, "the client's number for it"),
         _c("time_ms", LONG, "as the app gave it, else the event's"),

@@ -41,6 +41,11 @@ def back_up(directory: Path, target: Path) -> LogIndex | None:
     return made.applied.at
 
 
+def leave_out(target: Path) -> None:
+    for name in (DATABASE_FILE, DESCRIPTION_FILE):
+        (target / name).unlink()
+
+
 def backed_up(backup: Path) -> Snapshot | None:
     """What a backup has, checked against its description; None: it has no executor. Raises
     `SnapshotMismatch`."""
