@@ -9,18 +9,30 @@ from typing import cast
 
 import pytest
 
+from quipu.ledger.effects import PutOwnState
+from quipu.ledger.log.effects import PutBase
+from quipu.ledger.order.journal import encode_record
+from quipu.ledger.order.registry import Registry
+from quipu.ledger.words import Journal as JournalNo
 from quipu.node.data_directory import STORE_FOLDER
 from quipu.node.exits import DirectoryTaken
 from quipu.node.founding import GENESIS_FILE
 from quipu.node.restoring import BackupUnsound, Places, restore
+from quipu.storage.backup import copy_store
 from quipu.storage.environment import StoreLocked
 from quipu.storage.executors import keeping
 from quipu.storage.executors.snapshots import DATABASE_FILE
+from quipu.storage.executors.sqlite_executor import SqliteExecutor
+from quipu.storage.lmdb_store import open_store
+from quipu.storage.store import Owner
 from tests.api.one_node import OneNode
 from tests.api.talk import FREE, Talk, talking
 from tests.api.test_clients import DONE, insert, registered, signed
+from tests.contract.test_log_store_contract import base_at
+from tests.small_ledger import key_of
 from tests.small_node import WAIT_S, small_node
 
+OWNER = Owner(bytes(range(32)), key_of("n1").node_id)
 ITEMS = {"sql": "SELECT item FROM stock ORDER BY rowid"}
 
 
@@ -79,6 +91,24 @@ async def test_a_backup_brings_the_executor_and_goes_on_exactly_once(tmp_path: P
         assert (again.status, again.json["results"][0]["changes"]) == (200, 1)
         await done(api, 5, "four")
         assert await rows(api) == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize("has_clients", [True, False])
+def test_an_executor_behind_the_log_is_left_out(tmp_path: Path, has_clients: bool) -> None:
+    """Where nobody was a client, it misses nothing."""
+    registry = Registry({bytes(15): None} if has_clients else {})
+    state = encode_record(0, [], [], clients=registry.record())
+    store = open_store(tmp_path / "store", OWNER)
+    store.commit([PutOwnState(JournalNo(7), False), PutBase(base_at(9), state)])
+    store.close()
+    SqliteExecutor(tmp_path / "executor", OWNER.cluster_id).close()
+    target = tmp_path / "copy"
+    done = copy_store(tmp_path / "store", target, executor=tmp_path / "executor")
+    assert ("executor_left_out" in done, done["executed"]) == (
+        has_clients,
+        None if has_clients else 0,
+    )
+    assert (keeping.backed_up(target) is None) == has_clients
 
 
 async def test_what_is_wrong_with_the_executor_of_a_backup_is_said(tmp_path: Path) -> None:
