@@ -5,7 +5,7 @@ applied index; nothing else of it is remembered anywhere.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,18 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from quipu.ledger.entry import decode_entry
-from quipu.ledger.limits import CLIENT_AHEAD_MAX, EVENT_ENTRIES_MAX
+from quipu.ledger.limits import CLIENT_AHEAD_MAX
 from quipu.ledger.log.entry import LogEntry
-from quipu.ledger.order.client_items import read_client_item
-from quipu.ledger.order.items import EventReference, read_item
 from quipu.ledger.order.journal import CLIENTS_PART, decode_record
 from quipu.ledger.order.marks import SnapshotWanted, read_mark
-from quipu.ledger.words import EventId, NodeNo
+from quipu.ledger.words import NodeNo
 from quipu.node import limits
 from quipu.node.client_service import ClientRefused, Executed, ExecutorStatus, NoExecutor
 from quipu.node.logs import Log
 from quipu.node.machine import Machine
+from quipu.node.ordered_commands import commands_of
 from quipu.node.service import Overloaded
 from quipu.storage.executors import keeping
 from quipu.storage.executors.desk import content_digest
@@ -32,11 +30,9 @@ from quipu.storage.executors.executor import NO_DIGEST, Mark, Snapshot
 from quipu.storage.executors.outcome import Answer, Code, Kept, Outcome
 from quipu.storage.executors.request import (
     ClientId,
-    Command,
     Configured,
     LogIndex,
     MessageId,
-    Ordered,
     Signed,
 )
 from quipu.storage.executors.sqlite_executor import SqliteExecutor
@@ -51,7 +47,6 @@ from quipu.storage.store import (
 
 T = TypeVar("T")
 K = TypeVar("K")
-_SIGNED = b"\xc4\x40"  # what stands before a signature of 64 bytes, the last field of an entry
 SNAPSHOTS = "snapshots"  # folder beside the database
 OpenExecutor = Callable[[], SqliteExecutor]
 
@@ -477,28 +472,3 @@ def snapshot_alone(executor: SqliteExecutor, target: Path) -> Snapshot:
     for older in target.parent.iterdir():
         older.unlink()
     return executor.snapshot(target)
-
-
-def commands_of(entry: LogEntry, store: Store) -> Iterable[Ordered]:
-    """What a log entry has for an executor: signed entries of its events, and items of clients."""
-    at = LogIndex(entry.index)
-    for number, data in enumerate(entry.items):
-        item = read_item(data)
-        if isinstance(item, EventReference):
-            for signed in signed_entries(EventId(item.id), store):
-                yield Ordered(at, signed)
-        elif item is None and read_client_item(data) is not None:
-            yield Ordered(at, Configured(entry.regime, entry.index, number, data))
-
-
-def signed_entries(event: EventId, store: Store) -> Iterable[Command]:
-    found = store.entries(event, 0, EVENT_ENTRIES_MAX)
-    if found is None:
-        raise StoreError(f"event {event.hex()[:16]} is ordered and not here")
-    for data in found[1]:
-        if data[-66:-64] != _SIGNED:
-            continue
-        entry = decode_entry(data)
-        if entry.client_id is None or entry.message_id is None or entry.signature is None:
-            continue
-        yield Signed(entry.client_id, entry.message_id, entry.data, entry.sig_type, entry.signature)
