@@ -109,7 +109,8 @@ fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
 flip-test: install ## FLIPS=1000: random bits flipped in a node's data file, stopped and running
-	@$(BIN)/python -m tests.process.flips --flips $(FLIPS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.process.flips --flips $(FLIPS) $(if $(SEED),--seed $(SEED)) \
+		$(if $(REPAIR),--repair $(REPAIR))
 
 torture: install ## MINUTES=10: clusters of 3 and 5 under every kind of harm; TORTURE='--seed 7'
 	@$(BIN)/python -m tests.process.torture --minutes $(MINUTES) $(TORTURE)

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from quipu.devnet import Devnet
-from tests.docker.test_manifests import ALERTS, DOCKER, tool
+from tests.docker.conftest import DOCKER
+from tests.docker.test_manifests import ALERTS, tool
 from tests.process.cluster import cluster, wait_until
 
 LISTENS = re.compile(r'msg="Listening on" address=(\S+)')
@@ -69,7 +70,7 @@ def is_ready(log: Path) -> bool:
         return False
     try:
         with urlopen(f"{address}/-/ready") as answer:
-            return answer.status == HTTPStatus.OK
+            return bool(answer.status == HTTPStatus.OK)
     except OSError:
         return False
 
