@@ -27,12 +27,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="quipu-analytics-") as folder:
         authority = Path(folder) / "bundle.crt"
         given = os.environ.get("PIP_CERT")
-        trusted = ["--ca", authority] if given else []
+        trusted: list[str | Path] = ["--ca", authority] if given else []
         if given:
             authority.write_bytes(Path(given).read_bytes())
         with engine(images, is_apart=False) as builder:
             base = builder.run(DOCKER / "base").stdout.strip()
-            build = [DOCKER / "build", "--base", base, "--analytics", *trusted]
+            build: list[str | Path] = [DOCKER / "build", "--base", base, "--analytics", *trusted]
             print(builder.run(*build).stdout.strip(), flush=True)
         with engine(images, is_apart=True) as running:
             running.docker("container", "prune", "--force")
