@@ -16,6 +16,9 @@ WORKERS ?= 2
 KILLS ?= 2000
 RUNS ?= 20
 FLIPS ?= 1000
+HOURS ?= 1
+# Flags for `make soak`, as SOAK=--note
+SOAK ?=
 # Flags for `make bench-node`, `bench-abuse`, `bench-cluster` and `bench-order`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
 # Flags for `make fuzz`, as FUZZ='--each --peers'
@@ -36,7 +39,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
-	lock sim replay kill-test fault-test linear-test flip-test analytics-test torture coverage mutants fuzz ablation bench bench-core bench-node \
+	lock sim replay kill-test fault-test linear-test flip-test analytics-test torture soak coverage mutants fuzz ablation bench bench-load \
+	bench-core bench-node \
 	bench-abuse bench-cluster bench-order bench-pruning bench-spark bench-page reference figures screenshots clean up
 
 help: ## list the targets
@@ -118,6 +122,9 @@ analytics-test: install ## builds quipu-analytics and runs a Spark job over the 
 torture: install ## MINUTES=10: clusters of 3 and 5 under every kind of harm; TORTURE='--seed 7'
 	@$(BIN)/python -m tests.process.torture --minutes $(MINUTES) $(TORTURE)
 
+soak: install ## HOURS=1: three nodes under mixed load; do memory, descriptors, disk, latency grow?
+	@$(BIN)/python -m tests.process.soak --hours $(HOURS) $(SOAK)
+
 linear-test: install ## RUNS=20: real clusters under faults, judged by porcupine (needs Go)
 	@$(BIN)/python -m tests.linear.real --runs $(RUNS)
 
@@ -134,6 +141,9 @@ mutants: install ## changes quorum, receipts and cut in one place at a time; who
 
 bench: install ## BENCH='--help': three nodes beside three of etcd, NATS and Redis; BENCH=--quick takes 2 minutes
 	@$(BIN)/python -m bench.compare $(BENCH)
+
+bench-load: install ## BENCH='--help': the generator of load beside wrk, on the same node
+	@$(BIN)/python -m bench.generator $(BENCH)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core

@@ -247,6 +247,7 @@ def _administration(
         ledger.soundness,
         log,
         pruner=pruner,
+        executor_dir=settings.executor_dir,
         eraser=Eraser(ledger, log),
     )
 

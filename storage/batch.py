@@ -25,6 +25,7 @@ from quipu.ledger.log.effects import (
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     StoreLogEntry,
 )
@@ -81,7 +82,7 @@ class Batch:
                     self._log.write(effect)
                 case DropLogFrom() | PutVote() | PutChosen() | PutConfirmed() | PutBase():
                     self._log.write(effect)
-                case ForgetLog():
+                case PutLie() | ForgetLog():
                     self._log.write(effect)
                 case PutOverruling():
                     value = records.encode_epoch(OVERRULING, effect.document, effect.seals)

@@ -26,6 +26,7 @@ KINDS: dict[type[Kept], str] = {
     effects.DropEvents: "pruned-events",
     effects.DropFeed: "pruned-feed",
     effects.DropInvs: "pruned-receipts",
+    effects.EraseEntry: "erased",
     effects.PutOverruling: "overruling",
     log_effects.StoreLogEntry: "log-entry",
     log_effects.DropLogFrom: "log-dropped",

@@ -36,6 +36,7 @@ from quipu.ledger.log.effects import (
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     StoreLogEntry,
 )
@@ -86,6 +87,7 @@ class _Tables:
 
     log: dict[Index, bytes] = field(default_factory=dict)
     confirmed: dict[Index, tuple[bytes, ...]] = field(default_factory=dict)
+    lies: dict[NodeNo, bytes] = field(default_factory=dict)
     votes: dict[str, Any] = field(default_factory=dict)  # by the kind of what was put
 
     def apply(self, effect: Kept, undo: Undo) -> None:
@@ -110,7 +112,7 @@ class _Tables:
                 _put(self.own, "own", effect, undo)
             case DropEvents() | DropFeed() | DropInvs() | EraseEntry():
                 self._let_go(effect, undo)
-            case PutVote() | PutChosen() | PutOverruling() | ForgetLog():
+            case PutVote() | PutChosen() | PutBase() | PutOverruling() | ForgetLog():
                 self._put_vote(effect, undo)
             case StoreLogEntry(index, data):
                 _put(self.log, index, data, undo)
@@ -118,18 +120,19 @@ class _Tables:
                 _drop(self.log, [at for at in self.log if at >= index], undo)
             case PutConfirmed(index, certificate):
                 _put(self.confirmed, index, certificate, undo)
-            case PutBase(record):
-                _put(self.votes, type(effect).__name__, effect, undo)
-                base = decode_base(record).index
-                _drop(self.log, [at for at in self.log if at <= base], undo)
-                _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
+            case PutLie(culprit, proof):
+                _put(self.lies, culprit, proof, undo)
             case _:
                 assert_never(effect)
 
     def _put_vote(
-        self, effect: PutVote | PutChosen | PutOverruling | ForgetLog, undo: Undo
+        self, effect: PutVote | PutChosen | PutBase | PutOverruling | ForgetLog, undo: Undo
     ) -> None:
         _put(self.votes, type(effect).__name__, effect, undo)
+        if isinstance(effect, PutBase):
+            base = decode_base(effect.record).index
+            _drop(self.log, [at for at in self.log if at <= base], undo)
+            _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
         if isinstance(effect, ForgetLog):
             _drop(self.log, list(self.log), undo)
             _drop(self.confirmed, list(self.confirmed), undo)
@@ -354,6 +357,7 @@ class MemoryStore:
             chosen.index,
             chosen.certificate,
             dict(sorted(tables.confirmed.items())),
+            dict(sorted(tables.lies.items())),
         )
 
     def meta(self, identity: EventId) -> EventMeta | None:

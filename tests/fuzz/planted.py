@@ -348,7 +348,7 @@ NEAREST: dict[Callable[..., Any], str] = {
 
 @contextmanager
 def planted(bug: Bug) -> Iterator[None]:
-    changed = _changed(bug)
+    changed = changed_function(bug)
     places = list(_places(bug.function))
     assert places, bug.name
     try:
@@ -360,7 +360,7 @@ def planted(bug: Bug) -> Iterator[None]:
             setattr(owner, name, bug.function)
 
 
-def _changed(bug: Bug) -> Callable[..., Any]:
+def changed_function(bug: Bug) -> Callable[..., Any]:
     source = textwrap.dedent(inspect.getsource(bug.function))
     assert source.count(bug.old) == 1, (
         f"{bug.name}: {bug.old!r} stands {source.count(bug.old)} times"

@@ -2,14 +2,16 @@
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.cases import Plan
+from bench.cases import ENTRY_BYTES, Plan
 from bench.clusters import NodeCluster, node_cluster
-from bench.compare import HEADINGS, IN_MEMORY, file_system_of, shown
+from bench.compare import HEADINGS, IN_MEMORY, KEPT_HEADINGS, file_system_of, shown, shown_kept
 from bench.compare_cases import CASES, OURS, Case, Figures, Outcome, measure, rows_of
+from bench.footprint import DISK_FLOOR, MEMORY_FLOOR, of_ours
 from bench.go_builds import NotHere
 from bench.load import Line
 from bench.redises import redises
@@ -35,6 +37,17 @@ def test_a_case_counts_only_with_what_was_acknowledged(name: str, nodes: NodeClu
     assert row.rate > 0
     assert row.cpu_us > 0
     assert len(shown(row)) == len(HEADINGS)
+
+
+def test_what_entries_leave_behind(nodes: NodeCluster) -> None:
+    found, void = of_ours(nodes, 1_000)
+    assert void == ""
+    assert found.entries >= 1_000
+    assert ENTRY_BYTES < found.disk_bytes < 40 * ENTRY_BYTES  # few entries: pages are hardly full
+    assert 0 < found.own_mib < found.resident_mib
+    worse = replace(found, disk_bytes=DISK_FLOOR + 1, own_mib=MEMORY_FLOOR + 1)
+    assert len(worse.short()) == 2
+    assert len(shown_kept(found)) == len(KEPT_HEADINGS)
 
 
 def outcome_of(case: Case, ours: float, other: float) -> Outcome:

@@ -5,10 +5,12 @@ Those of a running node's turns, its start, checkpoints and drain: `test_kill.py
 
 import signal
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from quipu.storage.failpoints import KINDS, SITES
+from quipu.storage.store import Kept
 from tests.process.failing import (
     WORKS,
     begin_store,
@@ -54,5 +56,6 @@ def test_every_site_is_passed_by_a_test_that_kills_there() -> None:
     killed_in_lives = {*TURN_SITES, *CHECKPOINT_SITES, "start.store"}
     assert {*OF_WORKS, *OF_TRANSACTIONS, *killed_in_lives} == set(SITES)
     assert set(made_batches()[1]) == set(KINDS.values())
+    assert set(KINDS) == set(get_args(Kept)), "what a store keeps has its sites"
     assert len(SITES) >= 50
     assert WORKS
