@@ -39,7 +39,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
-	lock sim replay kill-test fault-test linear-test flip-test torture soak coverage mutants fuzz ablation bench bench-core bench-node \
+	lock sim replay kill-test fault-test linear-test flip-test analytics-test torture soak coverage mutants fuzz ablation bench bench-load \
+	bench-core bench-node \
 	bench-abuse bench-cluster bench-order bench-pruning bench-spark bench-page reference figures screenshots clean up
 
 help: ## list the targets
@@ -113,7 +114,11 @@ fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
 flip-test: install ## FLIPS=1000: random bits flipped in a node's data file, stopped and running
-	@$(BIN)/python -m tests.process.flips --flips $(FLIPS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.process.flips --flips $(FLIPS) $(if $(SEED),--seed $(SEED)) \
+		$(if $(REPAIR),--repair $(REPAIR))
+
+analytics-test: install ## builds quipu-analytics and runs a Spark job over the dumps of a cluster of its containers (root)
+	@$(BIN)/python -m tests.docker.analytics
 
 torture: install ## MINUTES=10: clusters of 3 and 5 under every kind of harm; TORTURE='--seed 7'
 	@$(BIN)/python -m tests.process.torture --minutes $(MINUTES) $(TORTURE)
@@ -137,6 +142,9 @@ mutants: install ## changes quorum, receipts and cut in one place at a time; who
 
 bench: install ## BENCH='--help': three nodes beside three of etcd, NATS and Redis; BENCH=--quick takes 2 minutes
 	@$(BIN)/python -m bench.compare $(BENCH)
+
+bench-load: install ## BENCH='--help': the generator of load beside wrk, on the same node
+	@$(BIN)/python -m bench.generator $(BENCH)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core

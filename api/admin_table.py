@@ -46,7 +46,7 @@ ADMIN = (
         "POST",
         "/v1/admin/reload",
         "reload",
-        "Read tokens, certificate and log level again, as SIGHUP does",
+        "Read tokens, certificate, secrets and log level again, as SIGHUP does",
         ADMIN_SCOPE,
         admin.reload,
         (

@@ -149,7 +149,8 @@ def decode_body(header: Header, body: bytes) -> list[bytes]:
 
 def read_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ...]]:
     """The same, and the leaf hashes that this has cost."""
-    if len(body) != header.body_size and HOLE_HEAD not in body:
+    has_size = len(body) == header.body_size
+    if not has_size and HOLE_HEAD not in body:
         refuse(Reason.BAD_BODY, f"{len(body)} bytes, the header says {header.body_size}")
     entries = _bodies.decode(body)
     if len(entries) != header.entry_count:
@@ -158,7 +159,7 @@ def read_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ..
         leaves, left = leaves_of(entries), [entry for entry in entries if not is_hole(entry)]
     else:
         leaves, left = merkle.leaf_hashes(entries), entries
-        if len(body) != header.body_size:
+        if not has_size:
             refuse(Reason.BAD_BODY, f"{len(body)} bytes, the header says {header.body_size}")
     if merkle.root_of(leaves) != header.entries_root:
         refuse(Reason.BAD_ROOT)

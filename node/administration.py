@@ -67,6 +67,7 @@ class Administration:
     threshold: Threshold = field(default_factory=Threshold)
     reload: Callable[[], list[str]] = list  # as SIGHUP does; says what could not be read
     pruner: "Pruning | None" = None
+    executor_dir: Path | None = None
     eraser: "Erasing | None" = None
     _daily: "asyncio.Task[None] | None" = None
 
@@ -92,6 +93,8 @@ class Administration:
         """Raises `OperationRuns`, or `BackupFailed` where the target is there already."""
         refuse_taken(target)
         also = ["--also", str(self.folder / GENESIS_FILE)]
+        if self.executor_dir is not None:
+            also += ["--executor", str(self.executor_dir)]
 
         async def work(operation: Operation) -> dict[str, Any]:
             try:

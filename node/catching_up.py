@@ -55,7 +55,7 @@ class CatchingUp:
 
     async def _wanted(self) -> list[SnapshotMade]:
         (at, _), _ = await self.order.ordered(encode_mark(SnapshotWanted(self.order.own_no)))
-        members = len(self.order.machine.view.epoch.members)
+        members = len(self.execution.members)
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.SNAPSHOT_WAIT_S):
                 while True:

@@ -23,7 +23,8 @@ REBUILD_WINDOW_S = 60.0
 
 # --- ordering ------------------------------------------------------------------------------------
 ORDER_WAIT_MS = 10  # references that nobody waits for, where no other turn takes them along
-ORDER_PACE_MS = 50  # between two log entries that nobody waits for: each costs seven turns
+ORDER_PACE_MS = 200  # between two log entries that nobody waits for: each costs seven turns
+ORDER_PACE_FULL_MS = 50  # the same where the last one was full: 20,000 events a second
 ORDER_REFERENCES_MAX = 1_024  # events of one log entry: 56 KiB, a few milliseconds of a turn
 ORDER_PROPOSALS_MAX = 16  # on their way at a time: each turn of 2 ms makes one, an answer takes 20
 PROPOSALS_WAITING_MAX = 4_096  # operations on sequences, and linear reads, of this node

@@ -153,6 +153,10 @@ class Network:
         self._inputs.append(ins.RosterChanged(members))
         self._ask()
 
+    def secrets_changed(self, secrets: tuple[bytes, ...]) -> None:
+        self._inputs.append(ins.SecretsChanged(secrets))
+        self._ask()
+
     def core_rebuilt(self) -> None:
         """The new core knows nobody yet."""
         for peer in self.up:

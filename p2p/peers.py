@@ -4,6 +4,7 @@ Routes what enters to its children and orders what leaves; the children do not k
 What comes of time follows what comes of inputs: silence, dialling, heartbeats.
 """
 
+from dataclasses import replace
 from typing import assert_never
 
 from quipu.ledger.words import NodeId, Now
@@ -170,6 +171,9 @@ class Peers:
                 self._on_datagram(item, now)
             case ins.RosterChanged(members):
                 self._on_roster(members)
+            case ins.SecretsChanged(secrets):
+                voice = self._desk.voice
+                voice.card = replace(voice.card, secrets=secrets)
             case ins.SeedGiven(peer, endpoint):
                 if peer != self._desk.me:
                     self._desk.book.seeds[peer] = endpoint

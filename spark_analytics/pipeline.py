@@ -15,6 +15,7 @@ from quipu.dumps.places import LocalPlace, Place
 from quipu.spark_analytics import (
     copies_checks,
     events_checks,
+    horizon,
     limits,
     measures,
     order_checks,
@@ -235,6 +236,7 @@ def _described(copy: Copy) -> dict[str, object]:
         "dump": manifest.number,
         "events": manifest.events,
         "read": manifest.read,
+        "history_from": manifest.history_from,
         "as_of_ms": manifest.as_of_ms,
     }
 
@@ -245,4 +247,6 @@ def _skipped(copies: Sequence[Copy]) -> list[str]:
         skipped.append("events.root: a dump was made without entries")
     if not any(copy.manifest.names("journal") for copy in copies):
         skipped.append("order.*: no dump has a journal")
+    for name, epoch in sorted(horizon.begins(copies).items()):
+        skipped.append(f"{name} below checkpoint {epoch}: the node has let it go")
     return skipped

@@ -28,6 +28,7 @@ from quipu.storage.event_piece import Piece, checked
 from quipu.verify.events import MEDIA_TYPES
 
 READ, UNREAD = "read", "unread"
+NO_NUMBER = 0  # in place of a feed position: it is Read, and its number has been pruned
 _WORD_BYTES = 8
 _WORDS_OF_ID = HASH_BYTES // _WORD_BYTES
 _entries = msgspec.msgpack.Decoder(Entry)
@@ -141,7 +142,7 @@ class EventColumns:
             pa.array(piece.signatures, pa.binary()),
             pa.array([UNREAD if at is None else READ for at in self._feed], pa.string()),
             pa.array([self._confirms(slot) for slot in piece.slots], pa.int32()),
-            pa.array(self._feed, pa.int64()),
+            pa.array([at or None for at in self._feed], pa.int64()),
             nothing,
             nothing,
         ]

@@ -176,9 +176,13 @@ def was_pruned(txn: ReadTxn, tables: Tables, identity: EventId) -> bool:
     return at >= 0
 
 
+def pruned_to(txn: ReadTxn, tables: Tables) -> int:
+    """The epoch with whose cut history begins here; 0: all is there."""
+    return records.decode_own_state(OWN_STATE, txn.get(OWN_STATE, b"", db=tables.meta)).pruned_to
+
+
 def has_pruned(txn: ReadTxn, tables: Tables) -> bool:
-    own = records.decode_own_state(OWN_STATE, txn.get(OWN_STATE, b"", db=tables.meta))
-    return own.pruned_to > 0
+    return pruned_to(txn, tables) > 0
 
 
 def pruned_count(txn: ReadTxn, tables: Tables) -> int:

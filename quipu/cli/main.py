@@ -233,6 +233,9 @@ client.command(
 )(client_commands.new)
 client.command("list", epilog="Example: `quipu client list`")(client_commands.every)
 client.command("show", epilog="Example: `quipu client show 1`")(client_commands.show)
+client.command("rights", epilog="Example: `quipu client rights 1 --allow 'stock*=read,write'`")(
+    client_commands.rights
+)
 client.command("remove", epilog="Example: `quipu client remove 1`")(client_commands.remove)
 client.command(
     "execute",

@@ -228,8 +228,8 @@ def leave(
 def reload(
     data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
 ) -> None:
-    """Let the node read its tokens, its certificate and its log level again, as SIGHUP does. Exit
-    code 1: something could not be read, and goes on as it was."""
+    """Let the node read its tokens, its certificate, the cluster's secrets and its log level again,
+    as SIGHUP does. Exit code 1: something could not be read, and goes on as it was."""
     with explained():
         from quipu.cli import storing
 

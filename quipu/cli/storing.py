@@ -22,6 +22,7 @@ from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow, key_rows
 from quipu.node.pruned_store import PruneOrder, prune_directory
 from quipu.node.pruning import retention_of
+from quipu.node.restoring import Places
 from quipu.node.restoring import restore as restore_store
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
@@ -93,13 +94,15 @@ def backup(settings: Settings, target: Path, as_json: bool) -> None:
     else:
         with named_errors(), bar() as report:
             genesis = _folder(settings) / GENESIS_FILE
-            done = copy_store(_store(settings), target, report, [genesis])
+            of_executor = settings.executor_dir
+            done = copy_store(_store(settings), target, report, [genesis], of_executor)
     show(done, as_json)
 
 
 def restore(settings: Settings, source: Path, is_set_aside: bool, as_json: bool) -> None:
     with named_errors(), bar() as report:
-        done = restore_store(source, _folder(settings), is_set_aside, report)
+        places = Places(_folder(settings), settings.executor_dir)
+        done = restore_store(source, places, is_set_aside, report)
     show(done, as_json)
 
 

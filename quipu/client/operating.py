@@ -26,7 +26,7 @@ class AsyncOperator:
         return await self._admin("POST", "/v1/admin/drain", rounds=1)
 
     async def reload(self) -> Any:
-        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        """Tokens, certificate, secrets, log level are read again; `faults`: what could not be."""
         return await self._admin("POST", "/v1/admin/reload", rounds=1)
 
     async def set_log_level(self, level: str) -> Any:
@@ -128,7 +128,7 @@ class Operator(ABC):
         return self._run(self._client.drain())
 
     def reload(self) -> Any:
-        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        """Tokens, certificate, secrets, log level are read again; `faults`: what could not be."""
         return self._run(self._client.reload())
 
     def set_log_level(self, level: str) -> Any:

@@ -57,7 +57,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _c("signature", BYTES, "Ed25519 by the author"),
         _c("state", TEXT, "`read` or `unread`, when this file was written"),
         _c("read_confirms", INT, "receipts of others in the newest epoch, at that time"),
-        _c("feed_pos?", LONG, "the node's own number of it; null while Unread"),
+        _c(
+            "feed_pos?",
+            LONG,
+            "the node's own number; null while Unread, or pruned",
+        ),
         _c("first_seen_us?", LONG, "when it came; null: this node does not keep it"),
         _c("read_us?", LONG, "when it became Read; null: this node does not keep it"),
     ),

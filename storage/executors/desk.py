@@ -172,6 +172,9 @@ class Desk:
                 return Taken(Outcome(Code.OK))
             case registries.Registered(client, acl):
                 return self._added(client, acl)
+            case registries.RightsChanged(client, acl):
+                self._registry_changed = True
+                return Taken(Outcome(Code.OK), (AddClient(client, self._rules(acl)),))
             case registries.Removed(client):
                 self._removed(client)
                 return Taken(Outcome(Code.OK), (RemoveClient(client),))
@@ -184,10 +187,13 @@ class Desk:
         public = self.registry.clients[client].public
         self.clients.put(client, orders.Client(NodeId(public)))
         self.connection.execute("INSERT INTO quipu_keys VALUES (?, ?, x'')", (client, public))
+        return Taken(Outcome(Code.OK), (AddClient(client, self._rules(acl)),))
+
+    def _rules(self, acl: bytes) -> bytes:
         (rules,) = self.connection.execute(
             "SELECT rules FROM quipu_lists WHERE id = ?", (acl,)
         ).fetchone()
-        return Taken(Outcome(Code.OK), (AddClient(client, _readable(rules)),))
+        return _readable(rules)
 
     def _removed(self, client: orders.ClientId) -> None:
         self._registry_changed = True

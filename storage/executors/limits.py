@@ -63,5 +63,6 @@ STATEMENTS_PARSED_MAX = 1_024  # texts whose words are remembered
 STATEMENT_KEPT_CHARACTERS_MAX = 4_096  # longer ones are read anew: 4 MiB remembered at most
 BUSY_TIMEOUT_S = 5.0  # a checkpoint of another connection may hold the file that long
 SNAPSHOT_PAGES_PER_STEP = 1_024  # 4 MiB copied at a time
+SET_ASIDE_MAX = 1_000  # databases kept beside the one in use; somebody ought to look at them
 FILE_BYTES_PER_READ = 1 * MIB  # of a snapshot as it is hashed
 SQLITE_VERSION_LEAST = (3, 37, 0)  # the first with STRICT and with the list of tables

@@ -86,14 +86,14 @@ BUGS = [
         "len(entries) != header.entry_count",
         "False",
     ),
-    Bug("size of body unchecked", event.read_body, "len(body) != header.body_size", "False"),
+    Bug("size of body unchecked", event.read_body, "len(body) == header.body_size", "True"),
     Bug(
         "root of large events unchecked",
         event.read_body,
         "if merkle.root_of(",
         "if len(entries) <= 16 and merkle.root_of(",
     ),
-    Bug("entries undecoded", event.read_body, "check_entries(entries)", "pass"),
+    Bug("entries undecoded", event.read_body, "check_entries(left)", "pass"),
     Bug(
         "length of signature unchecked",
         event.decode_event,
