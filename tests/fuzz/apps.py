@@ -101,6 +101,13 @@ def own_packed_entry(data: bytes) -> dict[str, object]:
     return own_entry_of(map_of(data), bodies.MSGPACK)
 
 
+def unpacked(data: bytes) -> Any:
+    try:
+        return msgpack.unpackb(data, strict_map_key=False)
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise Bad(str(error)) from error
+
+
 def packed_entry(data: bytes) -> dict[str, object]:
     """The bytes of `data` are found by what msgpack reads, up to where the value ends."""
     body = map_of(data)
@@ -121,8 +128,10 @@ def packed_entry(data: bytes) -> dict[str, object]:
     need(unpacker.tell() == len(body), "the end")
     need(("data" in told) != ("data_base64" in told), "data")
     found = told["data"] if "data" in told else _decoded(told["data_base64"])
-    if "data" in told and told.get("content_type", bodies.MSGPACK).lower() != bodies.MSGPACK:
-        found = msgpack.unpackb(found)
+    named = told.get("content_type", bodies.MSGPACK)
+    need(type(named) is str, "content type")
+    if "data" in told and named.lower() != bodies.MSGPACK:
+        found = unpacked(found)
     return {
         "stream": told.get("stream", "default"),
         "key": told.get("idempotency_key"),

@@ -204,6 +204,15 @@ def test_rows_of_what_is_gone_are_forgotten_up_to_there() -> None:
     assert receipts._waiting_for == {}
 
 
+def test_what_is_gone_in_one_cord_leaves_the_others() -> None:
+    ledger, receipts = SmallLedger(), Receipts([], ALL)
+    mine, other = ledger.write(1), ledger.write(2)
+    park(receipts, N3, ledger.sign(3, other))
+    receipts.forget_below(ledger.cord_of(mine), ledger.metas[mine.id].seq)
+    assert receipts.parked_count(N3) == 1
+    assert unparked(receipts, ledger, other) == [N3]
+
+
 def test_what_is_pushed_out_takes_no_room() -> None:
     ledger, receipts = SmallLedger(), Receipts([], ALL)
     events = chain(ledger, 3)
