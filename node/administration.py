@@ -55,6 +55,7 @@ class Administration:
     threshold: Threshold = field(default_factory=Threshold)
     reload: Callable[[], list[str]] = list  # as SIGHUP does; says what could not be read
     pruner: "Pruning | None" = None
+    executor: Path | None = None  # the folder of its database, where there is one
     _daily: "asyncio.Task[None] | None" = None
 
     # --- operations -----------------------------------------------------------------------------
@@ -92,6 +93,8 @@ class Administration:
         """A dump, or what is new behind the one that is there. Raises `OperationRuns`. The process
         that reads the store has no key: what it has written is signed here."""
         with_genesis = ["--genesis", str(self.folder / GENESIS_FILE), "--entries", entries]
+        if self.executor is not None:
+            with_genesis += ["--executor", str(self.executor)]
 
         async def work(operation: Operation) -> dict[str, Any]:
             arguments = ["export", str(self._store), str(target), *with_genesis]

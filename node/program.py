@@ -234,6 +234,7 @@ def _administration(
         ledger.soundness,
         log,
         pruner=pruner,
+        executor=settings.executor_dir,
     )
 
 
