@@ -16,6 +16,9 @@ WORKERS ?= 2
 KILLS ?= 2000
 RUNS ?= 20
 FLIPS ?= 1000
+HOURS ?= 1
+# Flags for `make soak`, as SOAK=--note
+SOAK ?=
 # Flags for `make bench-node`, `bench-abuse`, `bench-cluster` and `bench-order`, as BENCH='--cases post-64 --seconds 2 --rounds 1'
 BENCH ?=
 # Flags for `make fuzz`, as FUZZ='--each --peers'
@@ -36,7 +39,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: help install system run demo test check lint format types layers format-check quick-tests \
-	lock sim replay kill-test fault-test linear-test flip-test torture coverage mutants fuzz ablation bench bench-core bench-node \
+	lock sim replay kill-test fault-test linear-test flip-test analytics-test torture soak coverage mutants fuzz ablation bench bench-load \
+	bench-core bench-node \
 	bench-abuse bench-cluster bench-order bench-pruning bench-spark bench-page reference figures screenshots clean up
 
 help: ## list the targets
@@ -69,10 +73,7 @@ system: ## install what the whole suite needs beside Python (as root, Debian or 
 
 test: install lint types layers ## the whole suite: what CI runs; last, one by one, what promises seconds
 	@scripts/system-packages
-	@status=0; \
-	$(PYTEST) --dist loadgroup -m "not alone" tests || status=$$?; \
-	$(BIN)/python -m pytest -m alone tests || status=$$?; \
-	exit $$status
+	@scripts/whole-suite $(WORKERS)
 
 check: install ## all that is fast, side by side: before each commit
 	@$(MAKE) --no-print-directory --keep-going --jobs 4 --output-sync=target \
@@ -102,8 +103,9 @@ replay: install ## SEED=n: one seeded world again, with its transcript
 	@test -n "$(SEED)" || { echo "say which: make replay SEED=42" >&2; exit 2; }
 	@$(BIN)/python -m tests.simulation replay $(SEED) $(if $(PEERS),--peers)
 
-ablation: install ## take each safeguard out and see that the simulator notices
+ablation: install ## take each safeguard out; the simulator, or a named test, notices
 	@$(BIN)/python -m tests.simulation ablation
+	@$(BIN)/python -m tests.safeguards
 
 kill-test: install ## KILLS=2000: nodes under load, killed at every place; nothing may be lost
 	@$(BIN)/python -m tests.process --kills $(KILLS)
@@ -112,10 +114,17 @@ fault-test: install ## MINUTES=10: a cluster of real nodes under faults of every
 	@$(BIN)/python -m tests.process.faults --minutes $(MINUTES) $(FAULTS)
 
 flip-test: install ## FLIPS=1000: random bits flipped in a node's data file, stopped and running
-	@$(BIN)/python -m tests.process.flips --flips $(FLIPS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.process.flips --flips $(FLIPS) $(if $(SEED),--seed $(SEED)) \
+		$(if $(REPAIR),--repair $(REPAIR))
+
+analytics-test: install ## builds quipu-analytics and runs a Spark job over the dumps of a cluster of its containers (root)
+	@$(BIN)/python -m tests.docker.analytics
 
 torture: install ## MINUTES=10: clusters of 3 and 5 under every kind of harm; TORTURE='--seed 7'
 	@$(BIN)/python -m tests.process.torture --minutes $(MINUTES) $(TORTURE)
+
+soak: install ## HOURS=1: three nodes under mixed load; do memory, descriptors, disk, latency grow?
+	@$(BIN)/python -m tests.process.soak --hours $(HOURS) $(SOAK)
 
 linear-test: install ## RUNS=20: real clusters under faults, judged by porcupine (needs Go)
 	@$(BIN)/python -m tests.linear.real --runs $(RUNS)
@@ -133,6 +142,9 @@ mutants: install ## changes quorum, receipts and cut in one place at a time; who
 
 bench: install ## BENCH='--help': three nodes beside three of etcd, NATS and Redis; BENCH=--quick takes 2 minutes
 	@$(BIN)/python -m bench.compare $(BENCH)
+
+bench-load: install ## BENCH='--help': the generator of load beside wrk, on the same node
+	@$(BIN)/python -m bench.generator $(BENCH)
 
 bench-core: install ## speed of the pure path beside the machine's own limits
 	@$(BIN)/python -m bench.core

@@ -1,9 +1,10 @@
 """The admin endpoints: over the admin socket, or from this machine with a token of scope admin."""
 
-from quipu.api import admin
+from quipu.api import admin, erasing
 from quipu.api.bodies import JSON
 from quipu.api.calls import Answer, Endpoint, RequestBody
 from quipu.api.codes import Code
+from quipu.api.entry_table import ENTRY_CODES, STORE_CODES
 from quipu.api.models import (
     BackupRequest,
     Draining,
@@ -45,7 +46,7 @@ ADMIN = (
         "POST",
         "/v1/admin/reload",
         "reload",
-        "Read tokens, certificate and log level again, as SIGHUP does",
+        "Read tokens, certificate, secrets and log level again, as SIGHUP does",
         ADMIN_SCOPE,
         admin.reload,
         (
@@ -129,6 +130,28 @@ ADMIN = (
         (BEGUN,),
         BEGIN_CODES,
         admin.PruneQuery,
+        is_local=True,
+        tag="admin",
+    ),
+    Endpoint(
+        "DELETE",
+        "/v1/entries/{id}",
+        "erase",
+        "Erase what an entry says, on every node; its place and its proof stay",
+        ADMIN_SCOPE,
+        erasing.erase,
+        (
+            Answer(200, "It is gone from this node.", erasing.ErasureBody),
+            Answer(
+                202, "Asked for, durably; `waits_for` says what comes first.", erasing.ErasureBody
+            ),
+        ),
+        (
+            *ENTRY_CODES,
+            *(one for one in STORE_CODES if one is not Code.KEY_IN_FLIGHT),
+            Code.NOT_ERASABLE,
+        ),
+        erasing.EraseQuery,
         is_local=True,
         tag="admin",
     ),

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from quipu.api.codes import Code
 from quipu.api.faults import check_utf8, refuse_undecodable
+from quipu.api.names import NAME_PATTERN, NAME_RULE
 from quipu.api.problems import at, problem
 from quipu.api.times import NotATime, time_ms
 from quipu.ledger import limits as ledger_limits
@@ -39,8 +40,7 @@ NDJSON = "application/x-ndjson"
 CLOUDEVENT = "application/cloudevents+json"
 CLOUDEVENTS = "application/cloudevents-batch+json"
 
-STREAM_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,127}$"
-StreamName = Annotated[str, msgspec.Meta(pattern=STREAM_PATTERN, examples=["orders"])]
+StreamName = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, examples=["orders"])]
 IdempotencyKey = Annotated[
     str, msgspec.Meta(min_length=1, max_length=ledger_limits.IDEMPOTENCY_KEY_BYTES_MAX)
 ]
@@ -251,8 +251,7 @@ def _one_stream(given: str | None, defaults: Defaults, where: str) -> str:
         detail = f"says {given}, and the query says {defaults.stream}"
         raise at(Code.INVALID_FIELD, f"{where}/stream", detail)
     if not is_stream_name(stream):
-        detail = "a stream is 1 to 128 of a-z 0-9 . _ - and begins with a letter or digit"
-        raise at(Code.INVALID_FIELD, f"{where}/stream", detail)
+        raise at(Code.INVALID_FIELD, f"{where}/stream", NAME_RULE)
     return stream
 
 
@@ -294,5 +293,5 @@ def decoded(decoder: "_Decoder[T]", body: bytes, where: str = "") -> T:
         check_utf8(body, where)
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         refuse_undecodable(error, where, getattr(decoder.type, "__struct_fields__", ()))

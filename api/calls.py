@@ -17,6 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from quipu.api import limits
 from quipu.api.bodies import JSON, MSGPACK, media_type_of
 from quipu.api.codes import Code
+from quipu.api.faults import readable
 from quipu.api.problems import FieldError, Problem, at, problem
 from quipu.api.tokens import Principal
 from quipu.node.service import Ledger
@@ -72,7 +73,7 @@ class Call:
             return msgspec.convert(values, model, strict=False)
         except msgspec.ValidationError as error:
             text, _, place = str(error).partition(" - at `$.")
-            raise at(Code.INVALID_PARAMETER, place.rstrip("`"), text) from error
+            raise at(Code.INVALID_PARAMETER, place.rstrip("`"), readable(text)) from error
 
     async def read_body(self, bytes_max: int) -> bytes:
         """The whole body, within its deadline; a size that is named is refused unread."""

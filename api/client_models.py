@@ -32,6 +32,15 @@ class NewClient(msgspec.Struct, forbid_unknown_fields=True):
     acl_id: AclHex | UnsetType = UNSET
 
 
+class NewRights(msgspec.Struct, forbid_unknown_fields=True):
+    """What a client may do from now on: rules of its own, or a list that is there already."""
+
+    rights: (
+        Annotated[list[RuleBody], msgspec.Meta(max_length=limits.RULES_PER_CLIENT_MAX)] | UnsetType
+    ) = UNSET
+    acl_id: AclHex | UnsetType = UNSET
+
+
 class ClientBody(msgspec.Struct, frozen=True):
     """A client. What is null, the executor here does not know: it is off, or behind."""
 

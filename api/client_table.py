@@ -10,6 +10,7 @@ from quipu.api.client_models import (
     ExecutorBody,
     NewClient,
     NewRequest,
+    NewRights,
     NewSql,
     ResultsBody,
     TableBody,
@@ -79,6 +80,27 @@ CLIENTS = (
         clients.client,
         (Answer(200, "As this node has applied it.", ClientBody),),
         (Code.INVALID_ID, Code.CLIENT_NOT_FOUND),
+        tag="clients",
+    ),
+    Endpoint(
+        "PUT",
+        "/v1/clients/{number}/rights",
+        "change_rights",
+        "Give a client other rights, from one place in the order on; its ids and results stay",
+        ADMIN_SCOPE,
+        clients.change_rights,
+        (Answer(200, "It has them.", ClientBody),),
+        (
+            *BODY_CODES,
+            *WHO_CODES,
+            *ORDER_CODES,
+            Code.ACL_NOT_FOUND,
+            Code.TOO_MANY_CLIENTS,
+            Code.STORAGE_FULL,
+        ),
+        body=RequestBody(
+            NewRights, {JSON: {"rights": [{"tables": "stock*", "rights": ["read"]}]}}, (JSON,)
+        ),
         tag="clients",
     ),
     Endpoint(

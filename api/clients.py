@@ -19,6 +19,7 @@ from quipu.api.client_models import (
     KeptBody,
     NewClient,
     NewRequest,
+    NewRights,
     NewSql,
     ResultsBody,
     RightName,
@@ -28,7 +29,7 @@ from quipu.api.client_models import (
 )
 from quipu.api.codes import Code
 from quipu.api.events import FOR_NOW
-from quipu.api.executing import within
+from quipu.api.executing import executed_within
 from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import State
 from quipu.api.problems import Problem, at, problem
@@ -50,6 +51,7 @@ _RIGHTS: dict[RightName, Right] = {
 }
 _new_clients = msgspec.json.Decoder(NewClient)
 _new_requests = msgspec.json.Decoder(NewRequest)
+_new_rights = msgspec.json.Decoder(NewRights)
 _new_sql = msgspec.json.Decoder(NewSql)
 
 
@@ -77,11 +79,8 @@ class SqlQuery(msgspec.Struct, kw_only=True):
 # --- who ------------------------------------------------------------------------------------------
 async def new_client(call: Call) -> Response:
     wanted = await _read(call, _new_clients)
-    if wanted.rights is not UNSET and wanted.acl_id is not UNSET:
-        raise at(Code.INVALID_FIELD, "/acl_id", "give rights or acl_id, not both")
-    acl = None if wanted.acl_id is UNSET else bytes.fromhex(wanted.acl_id)
-    rules = EVERYTHING if wanted.rights is UNSET else Acl(tuple(map(_rule, wanted.rights)))
-    added = await call.ledger.clients.add(bytes.fromhex(wanted.public_key), encode_acl(rules), acl)
+    rules, acl = _granted(wanted)
+    added = await call.ledger.clients.add(bytes.fromhex(wanted.public_key), rules, acl)
     headers = {"Location": f"/v1/clients/{added.number}", **FOR_NOW}
     return call.answer(await _body(call, added), 201, headers)
 
@@ -97,6 +96,23 @@ async def clients(call: Call) -> Response:
 
 async def client(call: Call) -> Response:
     return call.answer(await _body(call, _found(call)), headers=FOR_NOW)
+
+
+async def change_rights(call: Call) -> Response:
+    wanted = await _read(call, _new_rights)
+    if wanted.rights is UNSET and wanted.acl_id is UNSET:
+        raise at(Code.INVALID_FIELD, "/rights", "give rights or acl_id")
+    changed = await call.ledger.clients.change_rights(_found(call).number, *_granted(wanted))
+    return call.answer(await _body(call, changed), headers=FOR_NOW)
+
+
+def _granted(wanted: NewClient | NewRights) -> tuple[bytes, bytes | None]:
+    """Rules, and in their place the list that is named."""
+    if wanted.rights is not UNSET and wanted.acl_id is not UNSET:
+        raise at(Code.INVALID_FIELD, "/acl_id", "give rights or acl_id, not both")
+    acl = None if wanted.acl_id is UNSET else bytes.fromhex(wanted.acl_id)
+    rules = EVERYTHING if wanted.rights is UNSET else Acl(tuple(map(_rule, wanted.rights)))
+    return encode_acl(rules), acl
 
 
 async def remove_client(call: Call) -> Response:
@@ -167,7 +183,7 @@ async def client_messages(call: Call) -> Response:
     identity = EntryId(stored.event_id, stored.index)
     reached: State = "stored"
     if waiting is not None:
-        done = await within(waiting, timeout_ms)
+        done = await executed_within(call, stored.event_id, waiting, timeout_ms)
         if done is not None:
             return call.answer(_executed(call, request, identity, done), 201, FOR_NOW)
         reached = state_now(call, stored.event_id)

@@ -38,6 +38,7 @@ class Code(StrEnum):
     NOT_ACCEPTABLE = "not-acceptable"
     BODY_TIMEOUT = "body-timeout"
     NOT_READ = "not-read"
+    NOT_ERASABLE = "not-erasable"
     KEY_IN_FLIGHT = "key-in-flight"
     OPERATION_RUNNING = "operation-running"
     CONSUMER_LIMIT = "consumer-limit"
@@ -62,6 +63,7 @@ class Code(StrEnum):
     CLIENT_REMOVED = "client-removed"
     CURSOR_GONE = "cursor-gone"
     PRUNED = "pruned"
+    ERASED = "erased"
     JOURNAL_GONE = "journal-gone"
     CONSUMER_CHANGED = "consumer-changed"
     TOO_LARGE = "too-large"
@@ -289,6 +291,15 @@ KINDS: dict[Code, Kind] = {
         "A proof exists once enough members have confirmed the entry; so far too few have.",
         "Wait with GET /v1/entries/{id}/status?wait=30s; /v1/events/{id}/explain says who lacks.",
     ),
+    Code.NOT_ERASABLE: Kind(
+        409,
+        False,
+        "This entry cannot be erased",
+        "Its stream was not declared erasable when it was written, so it has no salt and its hash "
+        "could be matched with a guess; or a client has signed it, and executors may have to read "
+        "it; or it is no entry of an app.",
+        "Declare streams when the cluster is made: `quipu init --erasable STREAM`.",
+    ),
     Code.KEY_IN_FLIGHT: Kind(
         409,
         True,
@@ -417,6 +428,15 @@ KINDS: dict[Code, Kind] = {
         "proof that was taken before is as good as ever.",
         "A node that keeps more may have it, and so may a dump or a backup: GET /v1/node says with "
         'which checkpoint the history of a node begins (`history_from`, "0": it has all).',
+    ),
+    Code.ERASED: Kind(
+        410,
+        False,
+        "This entry was erased",
+        "An operator has had it erased, on every node. That it was here, when, by which node, and "
+        "that it was final stays: its status, its event and its proof are given.",
+        "Nobody can give it back. GET /v1/entries/{id}/proof proves its place and its leaf hash; a "
+        "proof that was taken before has the entry itself, and is as good as ever.",
     ),
     Code.JOURNAL_GONE: Kind(
         410,
@@ -621,7 +641,7 @@ KINDS: dict[Code, Kind] = {
         409,
         True,
         "The node that shall be a member does not hold enough yet",
-        "It did not say within 10 seconds that it holds all but the last 1,000 events; what it "
+        "It did not say within 20 seconds that it holds all but the last 1,000 events; what it "
         "lacks would keep the cluster waiting. Nothing was done.",
         "Wait until it has caught up (`quipu status` there), and ask again.",
     ),

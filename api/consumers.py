@@ -1,6 +1,5 @@
 """/v1/consumers: named cursors that programs keep with a node, one writer of each at a time."""
 
-import re
 from typing import Annotated
 
 import msgspec
@@ -14,14 +13,13 @@ from quipu.api.codes import Code
 from quipu.api.cursors import Cursor, read_cursor
 from quipu.api.events import FOR_NOW
 from quipu.api.models import ConsumerBody, ConsumerList
+from quipu.api.names import NAME_RULE, is_name
 from quipu.api.problems import at, problem
 from quipu.api.reading import readable_streams, refuse_beyond
 from quipu.api.streams import now_cursor
 from quipu.api.times import NotADuration, duration_ms, duration_text, time_text
 from quipu.api.tokens import ADMIN
 from quipu.node.service import Consumer, ConsumerWish
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}\Z")
 
 
 class NewConsumer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,9 +83,8 @@ async def forget_consumer(call: Call) -> Response:
 
 # --- what is asked --------------------------------------------------------------------------------
 def _name(call: Call) -> str:
-    if _NAME.match(call.argument) is None:
-        detail = "is 1 to 128 of a-z 0-9 . _ - and begins with a letter or digit"
-        raise at(Code.INVALID_PARAMETER, "name", detail)
+    if not is_name(call.argument):
+        raise at(Code.INVALID_PARAMETER, "name", NAME_RULE)
     return call.argument
 
 

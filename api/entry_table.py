@@ -41,7 +41,7 @@ STORE_CODES = (
     Code.STORAGE_FULL,
 )
 CURSOR_CODES = (Code.INVALID_CURSOR, Code.CURSOR_GONE)
-ENTRY_CODES = (Code.INVALID_ID, Code.ENTRY_NOT_FOUND, Code.PRUNED)
+ENTRY_CODES = (Code.INVALID_ID, Code.ENTRY_NOT_FOUND, Code.PRUNED, Code.ERASED)
 AN_ENTRY = {"data": {"order": 7}, "stream": "orders"}
 A_CLOUDEVENT = {
     "specversion": "1.0",

@@ -70,7 +70,10 @@ async def event(call: Call) -> Response:
 
 
 class PrefixQuery(msgspec.Struct, kw_only=True):
-    prefix: Annotated[str, msgspec.Meta(pattern=f"^[0-9a-fA-F]{{{limits.PREFIX_DIGITS_MIN},64}}$")]
+    # `$` alone would take a line break behind it.
+    prefix: Annotated[
+        str, msgspec.Meta(pattern=f"^[0-9a-fA-F]{{{limits.PREFIX_DIGITS_MIN},64}}$(?!\\n)")
+    ]
 
 
 async def events(call: Call) -> Response:

@@ -7,6 +7,7 @@ from typing import NoReturn
 import msgspec
 
 from quipu.api.codes import Code
+from quipu.api.names import NAME_PATTERN, NAME_RULE
 from quipu.api.problems import FieldError, Problem, at
 
 _PLACE = re.compile(r" - at `(.*)`\Z")
@@ -27,6 +28,8 @@ def refuse_undecodable(error: Exception, where: str, fields: Sequence[str] = ())
     """`fields` are those that would have been known."""
     if isinstance(error, RecursionError):
         raise at(Code.MALFORMED_BODY, where, "is nested too deeply") from error
+    if isinstance(error, UnicodeDecodeError):  # of a text in msgpack: JSON is looked at before
+        raise at(Code.MALFORMED_BODY, where, "has a text that is not UTF-8") from error
     if not isinstance(error, msgspec.ValidationError):
         raise at(Code.MALFORMED_BODY, where, str(error)) from error
     raise validation_problem(error, where, fields) from error
@@ -38,7 +41,7 @@ def validation_problem(
     """msgspec names the place as `$.items[3].stream`; people get a JSON pointer."""
     text = str(error)
     found = _PLACE.search(text)
-    detail = text[: found.start()] if found else text
+    detail = readable(text[: found.start()] if found else text)
     pointer = where + (pointer_of(found[1]) if found else "")
     unknown, missing = _UNKNOWN.match(detail), _MISSING.match(detail)
     if unknown:
@@ -50,6 +53,10 @@ def validation_problem(
     return Problem(
         Code.INVALID_FIELD, f"{pointer or 'the body'}: {detail}", (FieldError(pointer, detail),)
     )
+
+
+def readable(detail: str) -> str:
+    return NAME_RULE if NAME_PATTERN in detail else detail
 
 
 def pointer_of(place: str) -> str:

@@ -14,6 +14,7 @@ from quipu.api.bodies import Shaped
 from quipu.api.codes import Code
 from quipu.api.problems import Problem
 from quipu.ledger.entry import Entry, decode_entry
+from quipu.ledger.holes import is_hole
 from quipu.ledger.words import Hlc
 from quipu.node.service import EntryId, Ledger, Stored
 
@@ -53,6 +54,8 @@ class Keys:
         held = self.ledger.entry(known.entry.event, known.entry.index)
         meta = self.ledger.meta(known.entry.event)
         assert held is not None  # the index is written with it
+        if is_hole(held):  # erased a moment ago, and its key with it
+            return None
         assert meta is not None
         if _unsalted(decode_entry(held)) != shaped.entry:
             detail = "the bytes differ from those that were stored under this key"

@@ -16,6 +16,7 @@ from quipu.ledger.order.changes import Close, Open, RosterItem, read_change
 from quipu.ledger.order.client_items import (
     AccessList,
     AddClient,
+    ChangeRights,
     ReadResults,
     RemoveClient,
     acl_id,
@@ -140,6 +141,8 @@ def _client_item(entry: OrderedEntry, number: int) -> JournalItem:
             return JournalItem("add-client", acl_id=acl.hex(), public_key=public.hex())
         case RemoveClient(client_id=client):
             return JournalItem("remove-client", client=client)
+        case ChangeRights(client_id=client, acl=acl):
+            return JournalItem("change-rights", client=client, acl_id=acl.hex())
         case ReadResults(client_id=client, upto=upto, have=have):
             return JournalItem("read-results", client=client, upto=str(upto), have=str(have))
     return _executor_item(entry.items[number])

@@ -486,7 +486,7 @@ class LogLevelBody(msgspec.Struct, frozen=True):
 
 
 class Reloaded(msgspec.Struct, frozen=True):
-    """Read again: tokens, certificate, log level. What could not be goes on as it was."""
+    """Read again: tokens, certificate, secrets, log level. What could not be goes on as it was."""
 
     faults: list[str]
 

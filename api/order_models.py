@@ -43,6 +43,7 @@ ItemKind = Literal[
     "access-list",
     "add-client",
     "remove-client",
+    "change-rights",
     "read-results",
     "executor",
     "snapshot-wanted",

@@ -13,6 +13,7 @@ from quipu.api.problems import problem
 from quipu.api.shaping import Form, Shapes
 from quipu.ledger.entry import Entry, decode_entry
 from quipu.ledger.event import EventMeta
+from quipu.ledger.holes import is_hole
 from quipu.ledger.words import HLC_SHIFT, Cord, EventId, NodeNo
 from quipu.node.service import EntryId, Ledger
 
@@ -162,6 +163,8 @@ class Pages:
                 return False
             room.scanned -= 1
             canonical = entries(index)
+            if is_hole(canonical):
+                continue
             entry = decode_entry(canonical)
             if not self.filter.wants(entry, meta):
                 continue

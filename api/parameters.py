@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from quipu.api.names import NAME_PATTERN
+
 
 class Place(NamedTuple):
     """The part of a path that varies."""
@@ -15,11 +17,9 @@ PLACES = {
         "^[0-9a-f]{64}:[0-9]{1,5}$", "Of an entry: the id of its event, a colon and its index."
     ),
     "/v1/events/{id}": Place("^[0-9a-f]{64}$", "Of an event: 64 hex digits."),
-    "/v1/consumers/{name}": Place(
-        "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a consumer, as its first PUT chose it."
-    ),
+    "/v1/consumers/{name}": Place(NAME_PATTERN, "Of a consumer, as its first PUT chose it."),
     "/v1/sequences/{name}": Place(
-        "^[a-z0-9][a-z0-9._-]{0,127}$", "Of a sequence, as its first lock or publish chose it."
+        NAME_PATTERN, "Of a sequence, as its first lock or publish chose it."
     ),
     "/v1/sequences/{name}/{number}": Place("^[0-9]{1,19}$", "One that was published."),
     "/v1/clients/{number}": Place("^[0-9]{1,10}$", "Of a client, as POST /v1/clients gave it."),

@@ -22,7 +22,9 @@ from quipu.api.tokens import ENTRIES_READ
 from quipu.api.unread import Walk, read_walk
 from quipu.api.writing import reached_state, waited_ms
 from quipu.ledger.entry import Entry, decode_entry, is_stream_name
+from quipu.ledger.erasures import ERASED
 from quipu.ledger.event import EventMeta
+from quipu.ledger.holes import is_hole
 from quipu.ledger.words import NodeNo
 from quipu.node.service import EntryId, Ledger, Subscription
 
@@ -219,14 +221,29 @@ class Held(NamedTuple):
 
 def held_entry(call: Call) -> Held:
     """The entry that the path names, where the caller may see it."""
+    found = held_place(call)
+    if found.entry is ERASED:
+        raise Problem(Code.ERASED, entry_id=str(found.id))
+    return found
+
+
+def held_place(call: Call) -> Held:
+    """The same; of one that is gone its place, for who may read every stream."""
+    return place_in(call, call.principal.streams(ENTRIES_READ))
+
+
+def place_in(call: Call, allowed: frozenset[str] | None) -> Held:
+    """In one of these streams; None: in any."""
     identity = read_entry_id(call.argument)
     found = call.ledger.entries(identity.event, identity.index, 1)
-    if found is not None and found[1]:
+    may_know = allowed is None  # of what is gone the stream is not known any more
+    if found is not None and found[1] and is_hole(found[1][0]):
+        if may_know:
+            return Held(identity, found[0], ERASED)
+    elif found is not None and found[1]:
         meta, entry = found[0], decode_entry(found[1][0])
-        allowed = call.principal.streams(ENTRIES_READ)
         if allowed is None or entry.stream in allowed:
             return Held(identity, meta, entry)
-    may_know = call.principal.streams(ENTRIES_READ) is None  # its stream is not known any more
     if found is None and may_know and call.ledger.was_pruned(identity.event):
         raise Problem(Code.PRUNED, entry_id=str(identity))
     raise Problem(Code.ENTRY_NOT_FOUND, entry_id=str(identity))
@@ -244,13 +261,14 @@ def entry_reply(call: Call) -> Reply:
     identity, meta, entry = held_entry(call)
     form = form_of(call)
     tag = f'"{identity}.{"m" if form.packed else "j"}"'
-    headers = {"ETag": tag, "Cache-Control": FOR_EVER, "Vary": "Accept, Authorization"}
+    keep = FOR_EVER if entry.salt is None else "private, no-cache"  # it may be erased one day
+    headers = {"ETag": tag, "Cache-Control": keep, "Vary": "Accept, Authorization"}
     return call.reply(call.face.shapes.opened(identity, meta, entry, form), headers=headers)
 
 
 async def status(call: Call) -> Response:
     query = call.query(StatusQuery)
-    identity, _, entry = held_entry(call)
+    identity, _, entry = held_place(call)
     _check_choice("state", query.state, ("read", "ordered", "executed"))
     if query.state == "executed" and entry.client_id is None:
         raise at(Code.INVALID_PARAMETER, "state", "only what a client has signed is executed")
@@ -258,7 +276,7 @@ async def status(call: Call) -> Response:
         timeout_ms = waited_ms(query.wait, "wait")
         wanted: State = "read" if query.state == "read" else "ordered"
         if query.state == "executed":
-            await until_executed(call, request_of(entry), timeout_ms)
+            await until_executed(call, identity.event, request_of(entry), timeout_ms)
         else:
             await reached_state(call, identity.event, timeout_ms, wanted)
     found = call.ledger.status(identity.event)
@@ -270,7 +288,7 @@ async def status(call: Call) -> Response:
 
 
 async def proof(call: Call) -> Response:
-    identity = held_entry(call).id
+    identity = held_place(call).id
     bundle = call.ledger.proof(identity.event, identity.index)
     name = f"{identity.event.hex()[:16]}-{identity.index}.quipu"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}

@@ -27,6 +27,7 @@ from quipu.api.roster_models import (
 )
 from quipu.api.times import time_text
 from quipu.ledger import limits, quorum
+from quipu.ledger.canonical import fits_bytes
 from quipu.ledger.order.wishes import Candidate
 from quipu.ledger.refusals import Refused
 from quipu.ledger.words import NodeId
@@ -183,6 +184,8 @@ class _Roster:
 
     def _name(self, view: PeerView | None, node_id: NodeId) -> str:
         if self._asked.name is not UNSET:
+            if not fits_bytes(self._asked.name, limits.NAME_BYTES_MAX):
+                raise at(Code.INVALID_FIELD, "/name", f"takes {limits.NAME_BYTES_MAX} bytes")
             return self._asked.name
         return (view.name if view is not None else "") or node_id.hex()[:16]
 

@@ -16,6 +16,7 @@ from quipu.api.codes import Code
 from quipu.api.events import FOR_NOW
 from quipu.api.faults import check_utf8, refuse_undecodable
 from quipu.api.models import Hex32, MemberRef
+from quipu.api.names import NAME_RULE, is_name
 from quipu.api.order_models import LockBody, NumberBody, PublishedBody, SequenceBody, SequenceList
 from quipu.api.problems import Problem, at, problem
 from quipu.api.reading import PageSize
@@ -24,8 +25,6 @@ from quipu.ledger import limits as ledger_limits
 from quipu.node.order_service import SequenceState
 
 T = TypeVar("T")
-NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,127}$"
-_NAME = re.compile(NAME_PATTERN, re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,19}\Z", re.ASCII)
 Whole = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}$")]
 Count = Annotated[int, msgspec.Meta(ge=1, le=ledger_limits.SEQUENCE_LOCK_MAX)]
@@ -145,8 +144,8 @@ def _name(call: Call, scope: str) -> str:
 
 
 def _checked(call: Call, name: str, scope: str) -> str:
-    if _NAME.match(name) is None:
-        problem(Code.INVALID_ID, "a sequence has the name of a stream: a-z, 0-9, dot, dash, _")
+    if not is_name(name):
+        problem(Code.INVALID_ID, f"the name of a sequence {NAME_RULE}")
     if not call.principal.may(scope, name):
         raise Problem(Code.FORBIDDEN, f"the scope {scope}:{name} is needed")
     return name

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from quipu.api import limits
 from quipu.ledger.entry import decode_entry
 from quipu.ledger.event import decode_body
+from quipu.ledger.holes import is_hole
 from quipu.ledger.words import HLC_SHIFT
 from quipu.node.service import Ledger
 
@@ -32,6 +33,8 @@ class StreamTallies:
             event = ledger.event(identity)
             assert event is not None
             for data in decode_body(event.header, event.body):
+                if is_hole(data):
+                    continue
                 self._add(decode_entry(data).stream, event.header.hlc >> HLC_SHIFT)
             self.upto = number
         return self.upto >= ledger.feed_number

@@ -48,7 +48,7 @@ class Case:
     writes: bool = True
 
 
-def _asks(name: str, connections: int, count: int) -> dict[str, Ask]:
+def asks_of(name: str, connections: int, count: int) -> dict[str, Ask]:
     """Of the others; ours is asked as in `make bench-cluster`."""
     put = etcds.put(name, ENTRY_BYTES)
     nats = [natses.publish(name, ENTRY_BYTES, count)]
@@ -67,14 +67,14 @@ CASES = (
         "post-64",
         "single entries, 64 connections over all nodes",
         1,
-        _asks("post-64", 64, 1),
+        asks_of("post-64", 64, 1),
         {"etcd": (0.9, 1.5), "nats": (0.45, 0.9), "redis": (0.3, 0.6)},
     ),
     Case(
         "post-1",
         "single entries, one connection",
         1,
-        _asks("post-1", 1, 1),
+        asks_of("post-1", 1, 1),
         {"etcd": (3.0, 1.6), "nats": (3.0, 1.6), "redis": (3.0, 1.6)},
         by_latency=True,
     ),
@@ -82,14 +82,14 @@ CASES = (
         "batch",
         "batches of 100, 12 connections",
         BATCH_ENTRIES,
-        _asks("batch", 12, BATCH_ENTRIES),
+        asks_of("batch", 12, BATCH_ENTRIES),
         {"etcd": (1.8, 3.5), "nats": (1.0, 2.0), "redis": (0.7, 1.4)},
     ),
     Case(
         "stream",
         "a connection to each node with many under way: ours a WebSocket, theirs 100 at once",
         BATCH_ENTRIES,
-        _asks("stream", 3, BATCH_ENTRIES),
+        asks_of("stream", 3, BATCH_ENTRIES),
         {"nats": (1.0, 2.0)},
     ),
     Case(
@@ -225,15 +225,19 @@ class Ours:
         return "" if self.asked is None else self.asked.void
 
 
-# --- all of them ----------------------------------------------------------------------------------
-def measure(case: Case, nodes: NodeCluster, rivals: Rivals, plan: Plan) -> Outcome:
-    outcome = Outcome(case)
-    ours = Ours(case, nodes)
-    others = {
+def asked_of(case: Case, rivals: Rivals) -> dict[str, Asked]:
+    """Those of the others that it is for."""
+    return {
         name: Asked(case, name, rival.servers, case.asks[name], lambda r=rival: cpu_s(r))  # type: ignore[misc]
         for name, rival in rivals.items()
         if name in case.asks
     }
+
+
+# --- all of them ----------------------------------------------------------------------------------
+def measure(case: Case, nodes: NodeCluster, rivals: Rivals, plan: Plan) -> Outcome:
+    outcome = Outcome(case)
+    ours, others = Ours(case, nodes), asked_of(case, rivals)
     if not case.writes:
         _fill(rivals)
     for _ in range(plan.rounds):

@@ -26,10 +26,6 @@ class Others:
         self.servers = servers
         self.folder = folder
 
-    def disk_bytes(self) -> int:
-        """Of all of them."""
-        return sum(file.stat().st_blocks * 512 for file in self.folder.rglob("*") if file.is_file())
-
 
 @contextmanager
 def running(

@@ -46,9 +46,15 @@ class Answering:
 
     def rss_bytes(self) -> int:
         """Its own memory: the map of the store is not counted, which the kernel takes back."""
+        return self._status_kib("RssAnon") * KIB
+
+    def resident_bytes(self) -> int:
+        """With all that it maps and that is in memory."""
+        return self._status_kib("VmRSS") * KIB
+
+    def _status_kib(self, name: str) -> int:
         status = Path(f"/proc/{self.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
-        return int(line.split()[1]) * KIB
+        return int(status.partition(f"{name}:")[2].split()[0])
 
     def ask(self, path: str) -> Any:
         """The JSON of a GET that must be answered."""

@@ -8,7 +8,7 @@ from quipu.ledger.event import SignedEvent, Standing, decode_event, with_standin
 from quipu.ledger.intake import Intake
 from quipu.ledger.known import Known
 from quipu.ledger.messages import EventBytes
-from quipu.ledger.refusals import Refused
+from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.runs import Runs
 from quipu.ledger.turn import Turn
 from quipu.ledger.words import NOT_A_MEMBER, Cord, Journal, NodeId
@@ -46,6 +46,8 @@ class Asked:
         for data in events:
             try:
                 event = decode_event(data.header, data.signature, data.body)
+                if event.hollow and not self._known.may_be_hollow(event):
+                    refuse(Reason.HOLLOW)
             except Refused as refusal:
                 turn.refuse(peer, refusal)
                 continue

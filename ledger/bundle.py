@@ -14,7 +14,9 @@ from quipu.ledger import limits, merkle
 from quipu.ledger.canonical import Canonical, encode
 from quipu.ledger.entry import Entry, decode_entry
 from quipu.ledger.epochs import Epoch, EpochDocument, Epochs, decode_document
+from quipu.ledger.erasures import ERASED
 from quipu.ledger.event import U64, Bytes32, Header, decode_header, event_id, signed_part
+from quipu.ledger.holes import is_hole, leaf_of
 from quipu.ledger.inv import Inv, decode_inv, has_valid_signature
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.seals import read_seals, sealers_needed
@@ -57,7 +59,7 @@ class Finality(NamedTuple):
     event: EventId
     header: Header
     entry_index: int
-    entry: Entry
+    entry: Entry  # ERASED: its leaf hash is proven all the same
     epoch: Epoch  # whose receipts, or seals, make the event final
     by_cut: bool
     confirmed: tuple[NodeNo, ...]  # by receipts: members beside the author; by a cut: sealers
@@ -162,11 +164,11 @@ def _check_event(bundle: Bundle, epochs: Epochs, verify: Verifier) -> tuple[Head
 
 
 def _check_entry(bundle: Bundle, header: Header) -> Entry:
-    leaf = merkle.leaf_hash(bundle.entry)
+    leaf = leaf_of(bundle.entry)
     root = merkle.root_from_path(leaf, bundle.index, header.entry_count, bundle.path)
     if root != header.entries_root:
         refuse(Reason.BAD_ROOT, "the path leads to another root")
-    return decode_entry(bundle.entry)
+    return ERASED if is_hole(bundle.entry) else decode_entry(bundle.entry)
 
 
 def _check_chain(bundle: Bundle, header: Header, identity: EventId, epochs: Epochs) -> Line:

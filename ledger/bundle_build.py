@@ -21,6 +21,7 @@ from quipu.ledger.bundle import (
 from quipu.ledger.epochs import Epoch, EpochDocument, decode_document, decode_genesis, genesis_epoch
 from quipu.ledger.event import EventMeta, SignedEvent, decode_body
 from quipu.ledger.history import History
+from quipu.ledger.holes import leaves_of
 from quipu.ledger.inv import Inv, decode_inv
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.seals import sealers_needed
@@ -63,7 +64,7 @@ def build_bundle(history: History, lineage: Lineage, identity: EventId, index: i
     if certificate is None:
         refuse(Reason.NOT_READ, "no receipts of one epoch and no cut make the event final")
     entries = decode_body(event.header, event.body)
-    leaves = [merkle.leaf_hash(entry) for entry in entries]
+    leaves = leaves_of(entries)
     return encode_bundle(
         Bundle(
             version=BUNDLE_VERSION,

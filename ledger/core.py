@@ -43,6 +43,7 @@ from quipu.ledger.gaps import Gaps
 from quipu.ledger.history import History, Saved
 from quipu.ledger.inputs import (
     EntriesSubmitted,
+    EntryErased,
     EpochClosed,
     EpochOpened,
     ForceFollowed,
@@ -147,8 +148,7 @@ class Core:
         self.coming.recall(saved.overruling)
         self._serve = Serve(self.known, self.intake.proving, self._pressure, self.pruning)
         self._cut_unread = cut_rows
-        self._write_epoch = EpochNo(1)
-        self._close_wanted, self._is_new = b"", True
+        self._write_epoch, self._close_wanted, self._is_new = EpochNo(1), b"", True
         self._saved_state = (saved.newest_journal_own, saved.recovering, saved.pruned_to)
         self._deadline_ms: int | None = now.monotonic_ms
 
@@ -262,8 +262,8 @@ class Core:
                     self._close_wanted = close
             case EpochOpened(document, seals):
                 self._open(document, seals, turn)
-            case HistoryPruned():
-                self.pruning.prune(given, turn)
+            case HistoryPruned() | EntryErased():
+                self.pruning.take(given, turn)
             case ForceFollowed():
                 if self.coming.overruling is not None:
                     self._open(*self.coming.overruling, turn)

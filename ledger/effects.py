@@ -22,6 +22,7 @@ from quipu.ledger.words import (
     NodeId,
     NodeNo,
     Seq,
+    Slot,
     Ticket,
 )
 
@@ -101,6 +102,14 @@ class DropInvs:
 
     signer_no: NodeNo
     below: InvNumber
+
+
+@dataclass(frozen=True, slots=True)
+class EraseEntry:
+    """In the place of this entry stands its leaf hash from now on."""
+
+    slot: Slot
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +197,7 @@ Durable = (
     | DropEvents
     | DropFeed
     | DropInvs
+    | EraseEntry
     | PutOverruling
 )
 Spoken = (

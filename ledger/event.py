@@ -15,6 +15,7 @@ import msgspec
 from quipu.ledger import limits, merkle, signing
 from quipu.ledger.canonical import Canonical, encode
 from quipu.ledger.entry import check_entries
+from quipu.ledger.holes import HOLE_HEAD, has_holes, is_hole, leaves_of
 from quipu.ledger.refusals import Reason, refuse
 from quipu.ledger.words import (
     BranchKey,
@@ -70,6 +71,7 @@ class SignedEvent(NamedTuple):
     signature: bytes
     body: bytes
     leaves: tuple[bytes, ...] = ()  # leaf hashes of the entries, where somebody has made them
+    hollow: bool = False  # an entry was erased; said of what came from outside
     standing: Standing = Standing.UNCHECKED
 
     @property
@@ -140,21 +142,28 @@ def _check_parents(header: Header) -> None:
 
 
 def decode_body(header: Header, body: bytes) -> list[bytes]:
-    """The entries' canonical bytes, checked against the header and each other."""
+    """The entries' canonical bytes, checked against the header and each other; holes where some
+    were erased."""
     return read_body(header, body)[0]
 
 
 def read_body(header: Header, body: bytes) -> tuple[list[bytes], tuple[bytes, ...]]:
     """The same, and the leaf hashes that this has cost."""
-    if len(body) != header.body_size:
+    has_size = len(body) == header.body_size
+    if not has_size and HOLE_HEAD not in body:
         refuse(Reason.BAD_BODY, f"{len(body)} bytes, the header says {header.body_size}")
     entries = _bodies.decode(body)
     if len(entries) != header.entry_count:
         refuse(Reason.BAD_BODY, f"{len(entries)} entries, the header says {header.entry_count}")
-    leaves = merkle.leaf_hashes(entries)
+    if has_holes(body, entries):
+        leaves, left = leaves_of(entries), [entry for entry in entries if not is_hole(entry)]
+    else:
+        leaves, left = merkle.leaf_hashes(entries), entries
+        if not has_size:
+            refuse(Reason.BAD_BODY, f"{len(body)} bytes, the header says {header.body_size}")
     if merkle.root_of(leaves) != header.entries_root:
         refuse(Reason.BAD_ROOT)
-    check_entries(entries)
+    check_entries(left)
     return entries, leaves
 
 
@@ -163,8 +172,11 @@ def decode_event(header_bytes: bytes, signature: bytes, body: bytes) -> SignedEv
     header = decode_header(header_bytes)
     if len(signature) != signing.SIGNATURE_BYTES:
         refuse(Reason.MALFORMED, f"signature of {len(signature)} bytes")
-    _, leaves = read_body(header, body)
-    return SignedEvent(event_id(header_bytes), header, header_bytes, signature, body, leaves)
+    entries, leaves = read_body(header, body)
+    hollow = has_holes(body, entries)
+    return SignedEvent(
+        event_id(header_bytes), header, header_bytes, signature, body, leaves, hollow
+    )
 
 
 def with_standing(event: SignedEvent, standing: Standing) -> SignedEvent:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from quipu.ledger.words import BranchKey, EpochNo, InvNumber, NodeId, NodeNo, Seq, Ticket
+from quipu.ledger.words import BranchKey, EpochNo, EventId, InvNumber, NodeId, NodeNo, Seq, Ticket
 
 
 class EntriesSubmitted(msgspec.Struct, frozen=True, gc=False):
@@ -76,6 +76,14 @@ class HistoryPruned:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryErased:
+    """An ERASE that is Read names this entry, and it may be erased."""
+
+    event: EventId
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class ForceFollowed:
     """An operator says that this node goes with the epoch that others opened by force."""
 
@@ -90,5 +98,6 @@ Input = (
     | EpochOffered
     | ReadyAsked
     | HistoryPruned
+    | EntryErased
     | ForceFollowed
 )

@@ -45,6 +45,8 @@ class Intake:
         """Answers how many events came to be held: this one and those that waited for it."""
         if event.id in self.refused:
             refuse(self.refused[event.id], "refused before")
+        if event.hollow and not asked:
+            refuse(Reason.HOLLOW, "and nobody asked for it")
         if not asked and self._is_too_far(event, turn):
             return 0  # SyncEvent brings it
         how = Circumstances(peer, asked, turn.cluster_now, turn.due_until)

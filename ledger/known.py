@@ -7,10 +7,20 @@ from quipu.ledger import signing
 from quipu.ledger.convictions import Convictions
 from quipu.ledger.dag import Dag
 from quipu.ledger.epochs import Epoch, Epochs
+from quipu.ledger.event import SignedEvent
 from quipu.ledger.past import Past
 from quipu.ledger.receipts import Receipts
 from quipu.ledger.safeguards import Safeguards
-from quipu.ledger.words import NOT_A_MEMBER, Cord, EpochNo, EventId, NodeId, NodeNo, Seq
+from quipu.ledger.words import (
+    NOT_A_MEMBER,
+    Cord,
+    EpochNo,
+    EventId,
+    Journal,
+    NodeId,
+    NodeNo,
+    Seq,
+)
 
 
 class EntryPoint(NamedTuple):
@@ -35,6 +45,17 @@ class Known:
     coming: Epoch | None = None  # whose cut is on offer
     entry_points: dict[EventId, EntryPoint] = field(default_factory=dict)  # not held yet
     checkpoint_told: EpochNo = EpochNo(0)  # the newest that a peer begins with
+
+    def may_be_hollow(self, event: SignedEvent) -> bool:
+        """Whether an entry of it may have been erased: it lies in an opened cut, so a quorum has
+        held it whole. Else an author could have what it never showed confirmed."""
+        author_no = self.epochs.node_numbers.get(NodeId(event.header.author))
+        if author_no is None:
+            return False
+        cord, seq = Cord(author_no, Journal(event.header.journal)), event.header.seq
+        held = any(record.cut_seq >= seq for record in self.dag.cords.get(cord, ()))
+        named = any(at == cord and seq <= upto for at, upto in self.cut_wanted.values())
+        return held or named or event.id in self.entry_points
 
     @property
     def node_id(self) -> NodeId:

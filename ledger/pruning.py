@@ -8,10 +8,10 @@ stands for the cord: nobody asks what it rests on. When and how much goes, the n
 from dataclasses import dataclass, field
 
 from quipu.ledger import limits
-from quipu.ledger.effects import DropEvents, DropFeed, DropInvs
+from quipu.ledger.effects import DropEvents, DropFeed, DropInvs, EraseEntry
 from quipu.ledger.epochs import decode_document
 from quipu.ledger.history import BranchRecord
-from quipu.ledger.inputs import HistoryPruned
+from quipu.ledger.inputs import EntryErased, HistoryPruned
 from quipu.ledger.intake import Intake
 from quipu.ledger.known import EntryPoint, Known
 from quipu.ledger.messages import Pruned
@@ -57,7 +57,22 @@ class Pruning:
     pruned_to: EpochNo
     _told: dict[NodeId, EpochNo] = field(default_factory=dict)  # by members that begin there
 
+    def take(self, given: HistoryPruned | EntryErased, turn: Turn) -> None:
+        match given:
+            case HistoryPruned():
+                self.prune(given, turn)
+            case EntryErased():
+                self._erase(given, turn)
+
     # --- letting go -----------------------------------------------------------------------------
+    def _erase(self, given: EntryErased, turn: Turn) -> None:
+        """Of an event that a cut contains: others take it with a hole."""
+        meta = self.known.past.meta(given.event)
+        if meta is None or meta.seq > self.known.dag.branches[meta.branch].cut_seq:
+            return
+        if given.index < meta.entry_count:
+            turn.keep(EraseEntry(meta.slot, given.index))
+
     def prune(self, given: HistoryPruned, turn: Turn) -> None:
         dag = self.known.dag
         if not GENESIS_EPOCH < given.epoch < self.known.epochs.newest.number:

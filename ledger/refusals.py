@@ -38,6 +38,7 @@ class Reason(StrEnum):
     CATCHING_UP = "catching-up"  # a new member writes once its Model contains the cut
     ROOM_FULL = "room-full"
     UNREQUESTED = "unrequested"
+    HOLLOW = "hollow"  # an entry is missing, and no cut says that a quorum had held it
     PRUNED = "pruned"  # at or below what has been let go of that cord: its cut is final
     # --- the log ---
     BAD_INDEX = "bad-index"  # not the next one, or not in the log that it is said to be in

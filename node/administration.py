@@ -11,12 +11,14 @@ from quipu.dumps.manifest import finish
 from quipu.node import limits
 from quipu.node.beside import WorkFailed, work_beside
 from quipu.node.data_directory import STORE_FOLDER
+from quipu.node.eraser import Asked
 from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow
 from quipu.node.logs import Log, Threshold
 from quipu.node.operations import Operation, OperationKind, OperationRuns, Operations
 from quipu.node.pruning import Retention, note_archived
 from quipu.node.report import is_report_kept, read_report, write_report
+from quipu.node.service import EntryId
 from quipu.node.soundness import Soundness
 from quipu.node.whole_file import disk_errors
 from quipu.storage.backup import partial_of, refuse_taken
@@ -40,6 +42,16 @@ class Pruning(Protocol):
     async def stop(self) -> None: ...
 
 
+class Erasing(Protocol):
+    async def erase(self, target: EntryId, timeout_s: float) -> Asked:
+        """Of an entry that may be erased: what it waits for when the time is over."""
+
+    def start(self) -> None:
+        """What anybody asks for is carried out, from now on."""
+
+    async def stop(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Administration:
     """Invariant: all that takes long runs in processes of its own, which `close` ends."""
@@ -55,7 +67,8 @@ class Administration:
     threshold: Threshold = field(default_factory=Threshold)
     reload: Callable[[], list[str]] = list  # as SIGHUP does; says what could not be read
     pruner: "Pruning | None" = None
-    executor: Path | None = None  # the folder of its database, where there is one
+    executor_dir: Path | None = None
+    eraser: "Erasing | None" = None
     _daily: "asyncio.Task[None] | None" = None
 
     # --- operations -----------------------------------------------------------------------------
@@ -80,6 +93,8 @@ class Administration:
         """Raises `OperationRuns`, or `BackupFailed` where the target is there already."""
         refuse_taken(target)
         also = ["--also", str(self.folder / GENESIS_FILE)]
+        if self.executor_dir is not None:
+            also += ["--executor", str(self.executor_dir)]
 
         async def work(operation: Operation) -> dict[str, Any]:
             try:
@@ -93,8 +108,8 @@ class Administration:
         """A dump, or what is new behind the one that is there. Raises `OperationRuns`. The process
         that reads the store has no key: what it has written is signed here."""
         with_genesis = ["--genesis", str(self.folder / GENESIS_FILE), "--entries", entries]
-        if self.executor is not None:
-            with_genesis += ["--executor", str(self.executor)]
+        if self.executor_dir is not None:
+            with_genesis += ["--executor", str(self.executor_dir)]
 
         async def work(operation: Operation) -> dict[str, Any]:
             arguments = ["export", str(self._store), str(target), *with_genesis]
@@ -142,9 +157,11 @@ class Administration:
             self._daily = asyncio.create_task(self._scrub_on(interval_s))
 
     def prune_on(self) -> None:
-        """From now on, where the settings bound what is kept."""
+        """From now on, where the settings bound what is kept; and what is erased goes."""
         if self.pruner is not None:
             self.pruner.start()
+        if self.eraser is not None:
+            self.eraser.start()
 
     async def _scrub_on(self, interval_s: float) -> None:
         pause_s = 0.0
@@ -162,4 +179,6 @@ class Administration:
             self._daily.cancel()
         if self.pruner is not None:
             await self.pruner.stop()
+        if self.eraser is not None:
+            await self.eraser.stop()
         await self.operations.close()

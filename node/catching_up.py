@@ -23,6 +23,7 @@ from quipu.p2p.gossip import Gossip, body_of, decode_content, join_content
 from quipu.storage.executors.executor import Mark, Snapshot, SnapshotMismatch
 from quipu.storage.executors.request import Digest, LogIndex
 from quipu.storage.executors.snapshots import DATABASE_FILE, restore_snapshot
+from quipu.storage.failpoints import passing
 
 FETCHED = "fetched.sqlite3"
 WAL_FILES = ("", "-wal", "-shm")
@@ -54,7 +55,7 @@ class CatchingUp:
 
     async def _wanted(self) -> list[SnapshotMade]:
         (at, _), _ = await self.order.ordered(encode_mark(SnapshotWanted(self.order.own_no)))
-        members = len(self.order.machine.view.epoch.members)
+        members = len(self.execution.members)
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.SNAPSHOT_WAIT_S):
                 while True:
@@ -118,12 +119,14 @@ def put_in_place(fetched: Path, directory: Path, described: Snapshot) -> None:
         file = directory / (DATABASE_FILE + ending)
         if file.exists():
             old.append(file.rename(file.with_name(file.name + OLD)))
+    passing("snapshot.aside")
     try:
         restore_snapshot(fetched, directory, described)
     except BaseException:
         for file in old:
             file.rename(file.with_name(file.name.removesuffix(OLD)))
         raise
+    passing("snapshot.restored")
     for file in old:
         file.unlink()
     os.unlink(fetched)

@@ -84,6 +84,11 @@ class Clients(Protocol):
         """With a new access list, or one that is there. Raises `ClientRefused` and what asks the
         order raises."""
 
+    async def change_rights(
+        self, number: int, rules: bytes | None, acl: bytes | None
+    ) -> ClientView:
+        """From its place in the order on; ids and results stay."""
+
     async def remove(self, number: int) -> ClientView: ...
 
     async def check(self, request: ClientRequest, *, is_again: bool = False) -> Executed | None:

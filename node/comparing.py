@@ -63,7 +63,7 @@ class Comparing:
 
     @property
     def _members(self) -> int:
-        return len(self.order.machine.view.epoch.members)
+        return len(self.execution.members)
 
     async def tell(self) -> None:
         """How far it is, if that is news and somebody else executes as well."""

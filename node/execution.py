@@ -5,7 +5,7 @@ applied index; nothing else of it is remembered anywhere.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,29 +13,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from quipu.ledger.entry import decode_entry
-from quipu.ledger.limits import EVENT_ENTRIES_MAX
+from quipu.ledger.limits import CLIENT_AHEAD_MAX
 from quipu.ledger.log.entry import LogEntry
-from quipu.ledger.order.client_items import read_client_item
-from quipu.ledger.order.items import EventReference, read_item
 from quipu.ledger.order.journal import CLIENTS_PART, decode_record
 from quipu.ledger.order.marks import SnapshotWanted, read_mark
-from quipu.ledger.words import EventId
+from quipu.ledger.words import NodeNo
 from quipu.node import limits
 from quipu.node.client_service import ClientRefused, Executed, ExecutorStatus, NoExecutor
 from quipu.node.logs import Log
 from quipu.node.machine import Machine
+from quipu.node.ordered_commands import commands_of
 from quipu.node.service import Overloaded
+from quipu.storage.executors import keeping
 from quipu.storage.executors.desk import content_digest
 from quipu.storage.executors.executor import NO_DIGEST, Mark, Snapshot
 from quipu.storage.executors.outcome import Answer, Code, Kept, Outcome
 from quipu.storage.executors.request import (
     ClientId,
-    Command,
     Configured,
     LogIndex,
     MessageId,
-    Ordered,
     Signed,
 )
 from quipu.storage.executors.sqlite_executor import SqliteExecutor
@@ -50,7 +47,6 @@ from quipu.storage.store import (
 
 T = TypeVar("T")
 K = TypeVar("K")
-_SIGNED = b"\xc4\x40"  # what stands before a signature of 64 bytes, the last field of an entry
 SNAPSHOTS = "snapshots"  # folder beside the database
 OpenExecutor = Callable[[], SqliteExecutor]
 
@@ -71,7 +67,8 @@ class Turned(NamedTuple):
     outcomes: dict[Asked, Outcome]
     refused: dict[Asked, Code]
     answers: dict[bytes, Outcome | Answer]  # of READ, by the bytes of the item
-    watermarks: dict[int, int]
+    watermarks: dict[int, int]  # of those that were executed; of all where `is_whole`
+    is_whole: bool
     commands: int
     snapshot: Snapshot | None = None
 
@@ -107,6 +104,7 @@ class Execution:
     applied: Mark = Mark(LogIndex(0), NO_DIGEST)
     commands: int = 0
     watermarks: dict[int, int] = field(default_factory=dict)
+    terminated: frozenset[int] = frozenset()  # clients
     executor: SqliteExecutor | None = None
     _is_over: bool = False
     _opened: SqliteExecutor | None = None  # by the thread: nobody may have been told of it yet
@@ -142,7 +140,7 @@ class Execution:
         if is_long or not journal.registry.lists:
             return None
         kept: list[int] = [self.applied.at] if self.state in {"running", "waiting"} else []
-        told = journal.marks.reached(self.machine.view.epoch.members)
+        told = journal.marks.reached(self.members)
         return min([*kept, *([] if told is None else [told])], default=None)
 
     async def stop(self) -> None:
@@ -170,9 +168,43 @@ class Execution:
             if not one.done():
                 one.set_exception(error)
 
+    @property
+    def members(self) -> tuple[NodeNo, ...]:
+        """Those that may run an executor: the config stream takes the role and gives it."""
+        config = self.machine.ordering.journal.config
+        return tuple(n for n in sorted(self.machine.view.epoch.members) if config.executes(n))
+
+    def _is_wanted(self) -> bool:
+        """Who is no member follows no log, and is in no change."""
+        ordering = self.machine.ordering
+        return ordering.journal.config.executes(ordering.own_no)
+
+    async def _retire(self) -> None:
+        """The order has taken the role away. What was executed stays on the disk, and is not gone
+        on with: the log does not wait for it any more."""
+        if self.state == "off":
+            return
+        self.state, self.detail = "off", "the order says that this node is no executor"
+        self.end_waiting(NoExecutor(self.detail, may_come=False))
+        await self._close()
+        self.made, self.applied = None, Mark(LogIndex(0), NO_DIGEST)
+        self.watermarks, self.terminated = {}, frozenset()
+        try:
+            aside = await self._in_thread(keeping.set_aside, self.directory)
+            self.detail += "" if aside is None else f"; its database lies in {aside}"
+        except StoreError as error:  # it lies where it was, and the next start tries again
+            self.detail += f"; its database could not be set aside: {error}"
+        self.log.warning("the executor has stopped", reason=self.detail)
+
     async def _serve(self) -> None:
-        while self.state != "failed":
+        while True:
             try:
+                if not self._is_wanted():
+                    await self._retire()
+                if self.state == "failed" or not self._is_wanted():
+                    await self._wake.wait()
+                    self._wake.clear()
+                    continue
                 if self.executor is None:
                     await self._open()
                 job = self._next_job()
@@ -195,11 +227,13 @@ class Execution:
                 self.fail(f"{type(error).__name__}: {error}")
 
     async def _open(self) -> None:
+        self.state, self.detail = "waiting", "it is being opened"
         executor = await self._in_thread(self._open_in_thread)
         position = executor.position()
         self.executor, self.engine, self.applied = executor, position.engine, position.applied
         self._seen = max(self._seen, position.applied.at)
         self.watermarks = await self._in_thread(executor.watermarks)
+        self.terminated = await self._in_thread(executor.terminated)
         self.state, self.detail = "running", ""
         self.pump()
 
@@ -220,7 +254,7 @@ class Execution:
 
     async def _begin_anew(self, why: str) -> None:
         """From a snapshot of another executor."""
-        if self.catch_up is None or len(self.machine.view.epoch.members) == 1:
+        if self.catch_up is None or self.members == (self.machine.ordering.own_no,):
             self.fail(why)
             return
         self.log.info("the executor wants a snapshot", reason=why)
@@ -265,7 +299,7 @@ class Execution:
         durable = executor.position().applied
         is_idle = not ordered and job.snapshot is None
         if is_idle and job.upto - durable.at < limits.EXECUTED_IDLE_MAX:
-            return Turned(durable, job.upto, {}, {}, {}, {}, 0)
+            return Turned(durable, job.upto, {}, {}, {}, {}, False, 0)
         outcomes = executor.apply(ordered, LogIndex(job.upto))
         refused: dict[Asked, Code] = {}
         done = {}
@@ -284,9 +318,14 @@ class Execution:
             digest = executor.signed_digest(client, message)
             if digest is not None:
                 done[Asked(client, message, digest)] = executed
-        applied, marks = executor.position().applied, executor.watermarks()
+        is_whole = bool(answers)  # an item of the order may have ended a client
+        marks: dict[int, int] = {client: message for client, message, _ in executor.executed}
+        marks = executor.watermarks() if is_whole else marks
+        applied = executor.position().applied
         made = None if job.snapshot is None else self._snapshot(executor, job.snapshot)
-        return Turned(applied, job.upto, done, refused, answers, marks, len(ordered), made)
+        return Turned(
+            applied, job.upto, done, refused, answers, marks, is_whole, len(ordered), made
+        )
 
     def _snapshot(self, executor: SqliteExecutor, target: Path) -> Snapshot | None:
         """For others: that it cannot be made is no reason to stop."""
@@ -301,8 +340,12 @@ class Execution:
         self.applied, self._seen = turned.applied, turned.upto
         self.commands += turned.commands
         self.made = turned.snapshot or self.made
-        if turned.commands:
+        if turned.is_whole:
             self.watermarks = turned.watermarks
+        else:
+            self.watermarks.update(turned.watermarks)
+        ended = [one.client for one, code in turned.refused.items() if code is Code.TERMINATED]
+        self.terminated |= frozenset(ended)
         for asked, outcome in turned.outcomes.items():
             for one in self._waiting.pop(asked, ()):
                 if not one.done():
@@ -353,6 +396,12 @@ class Execution:
     async def ask(self, question: Callable[[SqliteExecutor], T]) -> T:
         """In the thread, between two turns. Raises `NoExecutor`."""
         return await self._in_thread(partial(question, self.check()))
+
+    def is_next(self, client: int, message_id: int) -> bool:
+        """Known on the loop: nothing is executed or refused under that id. Raises `NoExecutor`."""
+        self.check()
+        done = self.watermarks.get(client, 0)
+        return client not in self.terminated and done < message_id <= done + CLIENT_AHEAD_MAX
 
     def when_executed(self, asked: Asked) -> asyncio.Future[Executed]:
         self.check()
@@ -423,28 +472,3 @@ def snapshot_alone(executor: SqliteExecutor, target: Path) -> Snapshot:
     for older in target.parent.iterdir():
         older.unlink()
     return executor.snapshot(target)
-
-
-def commands_of(entry: LogEntry, store: Store) -> Iterable[Ordered]:
-    """What a log entry has for an executor: signed entries of its events, and items of clients."""
-    at = LogIndex(entry.index)
-    for number, data in enumerate(entry.items):
-        item = read_item(data)
-        if isinstance(item, EventReference):
-            for signed in signed_entries(EventId(item.id), store):
-                yield Ordered(at, signed)
-        elif item is None and read_client_item(data) is not None:
-            yield Ordered(at, Configured(entry.regime, entry.index, number, data))
-
-
-def signed_entries(event: EventId, store: Store) -> Iterable[Command]:
-    found = store.entries(event, 0, EVENT_ENTRIES_MAX)
-    if found is None:
-        raise StoreError(f"event {event.hex()[:16]} is ordered and not here")
-    for data in found[1]:
-        if data[-66:-64] != _SIGNED:
-            continue
-        entry = decode_entry(data)
-        if entry.client_id is None or entry.message_id is None or entry.signature is None:
-            continue
-        yield Signed(entry.client_id, entry.message_id, entry.data, entry.sig_type, entry.signature)

@@ -124,7 +124,9 @@ class Asking:
         return self.random[:SEED_BYTES]
 
     def carry_out(self, path: Path, key: KeyPair) -> None:
-        Joining(self.ask(key), self.random).carry_out(path, key)
+        invitation = self.ask(key)
+        passing("join.asked")
+        Joining(invitation, self.random).carry_out(path, key)
 
 
 FirstStart = Founding | Joining | Asking

@@ -23,7 +23,8 @@ REBUILD_WINDOW_S = 60.0
 
 # --- ordering ------------------------------------------------------------------------------------
 ORDER_WAIT_MS = 10  # references that nobody waits for, where no other turn takes them along
-ORDER_PACE_MS = 50  # between two log entries that nobody waits for: each costs seven turns
+ORDER_PACE_MS = 200  # between two log entries that nobody waits for: each costs seven turns
+ORDER_PACE_FULL_MS = 50  # the same where the last one was full: 20,000 events a second
 ORDER_REFERENCES_MAX = 1_024  # events of one log entry: 56 KiB, a few milliseconds of a turn
 ORDER_PROPOSALS_MAX = 16  # on their way at a time: each turn of 2 ms makes one, an answer takes 20
 PROPOSALS_WAITING_MAX = 4_096  # operations on sequences, and linear reads, of this node
@@ -92,11 +93,15 @@ PRUNE_STEP_INVS = 1_024  # receipts, which are small
 EVENT_OVERHEAD_BYTES = 400  # of one event beside its bytes: index, feed, tables, room in pages
 PRUNE_INTERVAL_S = 600.0  # between two looks at what may go: as often as there is a checkpoint
 PRUNE_ENDS_S = 10.0  # for the last step to be durable before an operator is told
+ERASE_LOOK_S = 0.5  # between two looks at what is to be erased, where anything has become Read
+ERASE_REST = 50  # times as long as a look took is rested after it: 2 % of a core at most
+ERASURES_PER_TURN = 256  # looked at before others have the loop: some milliseconds
 PRUNE_PAUSE_S = 0.02  # between two steps: entries of clients come first
 
 # --- changes of roster ---------------------------------------------------------------------------
 ROSTER_LOOK_MS = 1_000  # what comes with time alone, as a checkpoint, is looked for so often
-CHANGE_SETTLED_S = 20.0  # READYs take 10 s at most; what takes longer is told by its progress
+CHANGE_SETTLED_S = 30.0  # READYs take 20 s at most; what takes longer is told by its progress
+NOMINEE_DIAL_MS = 5_000  # and again, while it is wished for and not linked
 CHANGES_WAITING_MAX = 64  # proposed here and not answered yet: one can be in flight
 ROSTER_LOOK_BUSY_MS = 10  # while a change is under way: finality waits for its end
 

@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from threading import Lock
 from typing import Any, TextIO
 
 import structlog
@@ -55,12 +56,27 @@ def open_log(
     if is_json:
         processors.append(structlog.processors.ExceptionRenderer())
     log: Log = structlog.wrap_logger(
-        structlog.WriteLogger(out),
+        Lines(out),
         processors=[*processors, last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         cache_logger_on_first_use=True,
     )
     return log
+
+
+class Lines:
+    """What is done does not fail because nobody reads any more that it was done."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lock = Lock()
+
+    def msg(self, line: str) -> None:
+        with self._lock, suppress(OSError, ValueError):  # its reader has gone; it was closed
+            self._out.write(line + "\n")
+            self._out.flush()
+
+    debug = info = warning = error = critical = msg
 
 
 class Bridge(logging.Handler):
@@ -71,16 +87,14 @@ class Bridge(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """What is done does not fail because nobody reads any more that it was done."""
         facts: Mapping[str, Any] = getattr(record, FACTS, {})
-        with suppress(OSError, ValueError):  # its reader has gone; it was closed
-            self._log.log(
-                record.levelno,
-                record.getMessage(),
-                logger=record.name,
-                exc_info=record.exc_info,
-                **facts,
-            )
+        self._log.log(
+            record.levelno,
+            record.getMessage(),
+            logger=record.name,
+            exc_info=record.exc_info,
+            **facts,
+        )
 
 
 def bridge(log: Log, settings: LogSettings) -> None:

@@ -5,7 +5,6 @@ first. What it hears for the core waits in the inbox; where that is full nothing
 """
 
 import asyncio
-import os
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from quipu.node.inbox import Inbox
 from quipu.node.logs import Log
 from quipu.node.service import Draining, Overloaded
 from quipu.node.troubles import Troubles
+from quipu.node.whole_file import replace_file
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p.peers import Peers
@@ -151,6 +151,10 @@ class Network:
 
     def roster_changed(self, members: tuple[NodeId, ...]) -> None:
         self._inputs.append(ins.RosterChanged(members))
+        self._ask()
+
+    def secrets_changed(self, secrets: tuple[bytes, ...]) -> None:
+        self._inputs.append(ins.SecretsChanged(secrets))
         self._ask()
 
     def core_rebuilt(self) -> None:
@@ -376,7 +380,7 @@ class Network:
         while self._to_keep is not None:
             data, self._to_keep = self._to_keep, None
             try:
-                await asyncio.to_thread(_replace, self.peers_path, data)
+                await asyncio.to_thread(replace_file, self.peers_path, data)
             except OSError as error:
                 self.log.warning("cannot keep the list of peers", error=str(error))
 
@@ -389,11 +393,3 @@ def _says_more(message: bytes, receipt: bytes) -> bool:
     assert later is not None
     assert earlier is not None
     return later.signer == earlier.signer and later.number > earlier.number
-
-
-def _replace(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(data)
-        os.fsync(file.fileno())
-    beside.replace(path)

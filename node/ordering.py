@@ -93,6 +93,7 @@ class Ordering:
     _inputs: list[LogInput] = field(default_factory=list)
     _since_ms: int | None = None  # something can be proposed
     _proposed_ms: int = 0
+    _pace_ms: int = 0  # from then on
     _mark: tuple[Index, bytes] = (Index(0), b"")  # what the next compaction will leave as its base
     _bytes_since: int = 0  # of items that were applied above the newest mark
 
@@ -168,7 +169,7 @@ class Ordering:
         if self._is_urgent():
             return now.monotonic_ms
         waited_ms = self._since_ms + limits.ORDER_WAIT_MS
-        return max(waited_ms, self._proposed_ms + limits.ORDER_PACE_MS)
+        return max(waited_ms, self._proposed_ms + self._pace_ms)
 
     def _is_urgent(self) -> bool:
         return self.is_awaited() or self.machine.is_awaited
@@ -258,7 +259,7 @@ class Ordering:
     def _propose(self, inputs: list[LogInput], now: Now) -> None:
         if self._since_ms is None or not self._may_propose():
             return
-        is_early = now.monotonic_ms < self._proposed_ms + limits.ORDER_PACE_MS
+        is_early = now.monotonic_ms < self._proposed_ms + self._pace_ms
         if is_early and not self._is_urgent():
             return
         metas = self._next_events()
@@ -271,8 +272,9 @@ class Ordering:
         ticket = self.next_ticket()
         self._tickets[ticket] = None
         inputs.append(ItemsProposed(ticket, tuple(map(_reference, metas))))
-        if len(metas) == limits.ORDER_REFERENCES_MAX:
-            self._since_ms = now.monotonic_ms  # there is more
+        self._pace_ms = limits.ORDER_PACE_MS
+        if len(metas) == limits.ORDER_REFERENCES_MAX:  # there is more
+            self._since_ms, self._pace_ms = now.monotonic_ms, limits.ORDER_PACE_FULL_MS
 
     def _next_events(self) -> list[EventMeta]:
         """By hlc. Where a branch has more than was looked at, nothing above the last one seen of it

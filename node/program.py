@@ -26,16 +26,19 @@ from quipu.node.data_directory import (
     DataDirectory,
     open_directory,
 )
+from quipu.node.eraser import Eraser
 from quipu.node.execution import Execution, OpenExecutor
-from quipu.node.exits import BadSetting, DirectoryTaken, Exit, StoreUnusable
+from quipu.node.exits import BadSetting, CannotStart, DirectoryTaken, Exit, StoreUnusable
 from quipu.node.failpoints import passing
 from quipu.node.founding import (
+    CLUSTER_KEY_FILE,
     RANDOM_BYTES,
     Asking,
     FirstStart,
     Founding,
     Joining,
     parse_founder,
+    read_cluster_secrets,
 )
 from quipu.node.guest import guest_of
 from quipu.node.inbox import Inbox
@@ -113,6 +116,16 @@ class Node:
         if not self.stopping.is_set():
             self.log.info("stopping", reason=why)
             self.stopping.set()
+
+    def read_secrets(self) -> list[str]:
+        """The cluster's secrets again, for links that are made from now on; says what is wrong."""
+        try:
+            found = read_cluster_secrets(self.directory.path / CLUSTER_KEY_FILE)
+        except (CannotStart, OSError) as error:
+            return [f"{CLUSTER_KEY_FILE}: {error}"]
+        self.directory.cluster_secrets = found
+        self.ledger.network.secrets_changed(found)
+        return []
 
     def give_up(self, why: str) -> None:
         self.failure = why
@@ -234,7 +247,8 @@ def _administration(
         ledger.soundness,
         log,
         pruner=pruner,
-        executor=settings.executor_dir,
+        executor_dir=settings.executor_dir,
+        eraser=Eraser(ledger, log),
     )
 
 

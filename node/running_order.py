@@ -250,8 +250,8 @@ class RunningOrder:
 
     def liars(self) -> list[LyingSerializer]:
         state = self.machine.ordering.machine.state
-        found = sorted(state.convictions.items())
-        return [LyingSerializer(state.keys[number], one.data) for number, one in found]
+        known = ((state.keys.get(no), one.data) for no, one in sorted(state.convictions.items()))
+        return [LyingSerializer(node, proof) for node, proof in known if node is not None]
 
     def force_recovery(self) -> None:
         self.inbox.push_log(RecoveryForced())

@@ -43,7 +43,7 @@ class RunningRoster:
     dial: Dial = lambda peer, endpoint: None
     _waiting: dict[LogTicket, tuple[bytes, asyncio.Future[bytes]]] = field(default_factory=dict)
     _settling: dict[bytes, asyncio.Future[bytes]] = field(default_factory=dict)
-    _dialled: bytes = b""  # the nominees of this wish
+    _dialled: tuple[bytes, int] = (b"", 0)  # the nominees of which wish, and when
     _recovering: list[tuple[int, asyncio.Future[int]]] = field(default_factory=list)
 
     @property
@@ -199,9 +199,13 @@ class RunningRoster:
     def _dial_nominees(self) -> None:
         """A master asks them whether they are ready, whomever they are attached to themselves."""
         wish = self._rostering.book.state.wish
-        if wish is None or wish.id == self._dialled:
+        if wish is None:
             return
-        self._dialled = wish.id
+        now_ms = self.machine.surroundings.clock().monotonic_ms
+        dialled, at_ms = self._dialled
+        if wish.id == dialled and now_ms - at_ms < limits.NOMINEE_DIAL_MS:
+            return
+        self._dialled = wish.id, now_ms
         for one in wish.wish.candidates:
             if one.where is not None and one.node_id != self._rostering.core.known.node_id:
                 self.dial(NodeId(one.node_id), Endpoint(*one.where))

@@ -1,5 +1,6 @@
 """The cluster's secret, changed in steps that lock nobody out: add the new one everywhere, let it
-lead everywhere, drop the old one everywhere. One file at a time; a node reads it at its next start.
+lead everywhere, drop the old one everywhere. One file at a time; a node reads it when it starts
+and when it is told to.
 """
 
 import os
@@ -29,7 +30,7 @@ def make(target: Path, secret: bytes) -> str:
 
 
 def add(folder: Path, source: Path) -> list[str]:
-    """Accepted from the next start on, behind those that are there. Gives all fingerprints."""
+    """Accepted once the node has read it, behind those that are there. Gives all fingerprints."""
     try:
         secret = secret_files.read_secret(source, CLUSTER_KEY_LABEL, SEED_BYTES)
     except FileNotFoundError as error:

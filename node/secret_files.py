@@ -12,6 +12,7 @@ from pathlib import Path
 from quipu.node import limits
 from quipu.node.exits import KeyExposed
 from quipu.storage.environment import sync_directory
+from quipu.storage.failpoints import passing
 
 SECRET_MODE = 0o600
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -28,7 +29,9 @@ def write_new(path: Path, data: bytes, mode: int = SECRET_MODE) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+        passing("secret.written")
         os.link(beside, path)
+        passing("secret.linked")
     finally:
         beside.unlink()
     sync_directory(path.parent)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from quipu.node.service import StoreIsFull
 from quipu.storage.environment import sync_directory
+from quipu.storage.failpoints import passing
 from quipu.storage.store import DiskFailed
 
 
@@ -19,8 +20,11 @@ def replace_file(path: Path, content: bytes) -> None:
         with os.fdopen(fd, "wb") as file:
             file.write(content)
             file.flush()
+            passing("file.written")
             os.fsync(file.fileno())
+        passing("file.synced")
         beside.replace(path)
+        passing("file.replaced")
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple, Protocol
 
-from quipu.node.failpoints import passing
+from quipu.storage.failpoints import passing, passing_kinds
 from quipu.storage.store import Kept, Store, StoreError
 
 
@@ -38,7 +38,9 @@ def write_turn(store: Store, durable: Sequence[Kept]) -> Outcome:
     error: Exception | None = None
     try:
         passing("commit.begin")
+        passing_kinds("store", durable)
         store.commit(durable)
+        passing_kinds("stored", durable)
         passing("commit.durable")
     except StoreError as failed:
         error = failed

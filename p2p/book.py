@@ -1,7 +1,8 @@
 """Where the others are (seed 004 membership): the newest endpoint that each node signed itself.
 
 Also whom to dial: a member every other member, and whoever greeted it; an observer three members
-that a hash chooses, so that observers spread evenly, and the seeds until it has reached those.
+that a hash chooses, so that observers spread evenly, the seeds until it has reached those, and
+members that dial it by themselves: a master asks a nominee whether it is ready.
 """
 
 from collections.abc import Callable, Iterable
@@ -44,9 +45,13 @@ class Book:
         return any(self.endpoint(peer) is None for peer in self.members if peer != self.me)
 
     def wanted(
-        self, greeted: Iterable[NodeId], state: Callable[[NodeId], PeerState]
+        self,
+        greeted: Iterable[NodeId],
+        called: Iterable[NodeId],
+        state: Callable[[NodeId], PeerState],
     ) -> list[NodeId]:
-        """Whom to keep a link to. `greeted`: those whose inbound link is verified."""
+        """Whom to keep a link to. `greeted`: those whose inbound link is verified; `called`: those
+        of them that began it."""
         if self.is_member:
             found = dict.fromkeys(member for member in self.members if member != self.me)
             found |= dict.fromkeys(self.seeds)
@@ -54,7 +59,9 @@ class Book:
                 p for p in greeted if p in found or state(p) is not PeerState.LEFT
             )
             return list(found)
-        return self._attachments(state)
+        chosen = dict.fromkeys(self._attachments(state))
+        callers = (peer for peer in called if peer in self.members and state(peer) not in _GONE)
+        return list(chosen | dict.fromkeys(callers))
 
     def _attachments(self, state: Callable[[NodeId], PeerState]) -> list[NodeId]:
         """The first of the ranking for ever; in place of those that are gone, the next ones."""

@@ -1,6 +1,6 @@
 """Inputs: what enters the peer machine, in the past tense. One step takes all inputs of a turn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quipu.ledger.words import NodeId
 from quipu.p2p.words import Endpoint, LinkId, LinkKey, PoolName
@@ -79,6 +79,13 @@ class RosterChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretsChanged:
+    """The cluster's secrets from now on; links that are open stay."""
+
+    secrets: tuple[bytes, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SeedGiven:
     """A URI of configuration or invitation: dial it, for ever."""
 
@@ -139,6 +146,7 @@ Input = (
     | LedgerSpoke
     | LogSpoke
     | RosterChanged
+    | SecretsChanged
     | SeedGiven
     | QueryAsked
     | QuestionAnswered

@@ -70,6 +70,7 @@ STATUSES = 2**8  # one octet counts the changes of pools
 START_SHIFT = 20  # random bits of a start, below its milliseconds
 DIAL_FIRST_MS = 100  # doubled at each failure
 DIAL_LAST_MS = 1_000  # a peer that came back is found within 3 s
+CALLED_AFTER_MS = 3_000  # without a word to it, a link from there is no answer; it is stale
 DIAL_DEAD_MS = 2_000  # for ever, else a healed partition never reconnects
 DIAL_ANSWER_MS = 10_000  # a transport that tells no outcome by then lost it
 HELLO_AGAIN_MS = 1_000  # between two requests for a HELLO of one peer

@@ -63,6 +63,7 @@ class Link:
     asked_ms: int | None = None  # when a HELLO was last asked for
     answered_ms: int | None = None  # when one was last answered by one
     owed: bool = False  # a HELLO asked for and not come yet
+    called: bool = False  # it dialled this node, which had not been speaking to it
 
     @property
     def is_both_ways(self) -> bool:

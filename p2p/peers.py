@@ -4,6 +4,7 @@ Routes what enters to its children and orders what leaves; the children do not k
 What comes of time follows what comes of inputs: silence, dialling, heartbeats.
 """
 
+from dataclasses import replace
 from typing import assert_never
 
 from quipu.ledger.words import NodeId, Now
@@ -170,11 +171,14 @@ class Peers:
                 self._on_datagram(item, now)
             case ins.RosterChanged(members):
                 self._on_roster(members)
+            case ins.SecretsChanged(secrets):
+                voice = self._desk.voice
+                voice.card = replace(voice.card, secrets=secrets)
             case ins.SeedGiven(peer, endpoint):
                 if peer != self._desk.me:
                     self._desk.book.seeds[peer] = endpoint
-                    self._desk.wants_changed = True
                     self._sessions.know(peer)
+                    self._sessions.dial_anew(peer, now)
             case ins.QueryAsked():
                 self._on_query_asked(item, now)
             case ins.QuestionAnswered(ticket, answer):
@@ -351,7 +355,8 @@ class Peers:
         desk = self._desk
         state = desk.membership.state
         greeted = [x.peer for x in desk.links.by_peer.values() if x.inbound is not None]
-        wanted = dict.fromkeys(desk.book.wanted(greeted, state))
+        called = [x.peer for x in desk.links.by_peer.values() if x.called]
+        wanted = dict.fromkeys(desk.book.wanted(greeted, called, state))
         for link in desk.links.by_peer.values():
             is_slow = state(link.peer) in (PeerState.DEAD, PeerState.LEFT)
             is_wanted = link.peer in wanted and desk.book.endpoint(link.peer) is not None

@@ -67,6 +67,13 @@ class Sessions:
         desk.membership.know(peer)
         desk.wants_changed = True
 
+    def dial_anew(self, peer: NodeId, now: Now) -> None:
+        """Whoever let go of a link does not take it up again for a greeting on the old one."""
+        link = self._desk.links.by_peer[peer]
+        is_stale = now.monotonic_ms - link.opened_ms >= limits.CALLED_AFTER_MS
+        if peer not in self._desk.up and link.way is Way.OPEN and is_stale:
+            self._desk.close(link, now)
+
     # --- links ----------------------------------------------------------------------------------
     def opened(self, peer: NodeId, now: Now) -> None:
         desk = self._desk
@@ -151,6 +158,8 @@ class Sessions:
         if is_again:
             self._check_sequence(link, hello.sequence)
         else:
+            is_unspoken = now.monotonic_ms - link.sent_ms >= limits.CALLED_AFTER_MS
+            link.called |= is_unspoken and not link.wanted
             self._replace(link, greeting, now)
         is_newer = greeting.start > link.start
         desk.links.greeted(link, frame.link, greeting, hello.sequence)

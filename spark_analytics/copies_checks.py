@@ -10,6 +10,7 @@ from quipu.dumps.buckets import DIGEST_BYTES
 from quipu.dumps.limits import BUCKET_BITS, BUCKETS
 from quipu.dumps.manifest import BUCKETS_TABLE
 from quipu.spark_analytics.findings import found, hex_of, slot_text
+from quipu.spark_analytics.horizon import that_should_be_there
 from quipu.spark_analytics.reading import PLACE, Copy, Ledger
 from quipu.spark_analytics.settled import CORD, Cords
 
@@ -88,12 +89,14 @@ def missing(ledger: Ledger, final: DataFrame, different: list[int]) -> DataFrame
     holders = rows.groupBy(*PLACE).agg(
         F.collect_set("copy").alias("holders"),
         F.min(slot_text()).alias("slot"),
+        *[F.min(name).alias(name) for name in (*CORD, "seq")],
         F.max(F.col("seq") <= F.col("settled_seq")).alias("is_due"),
     )
     every = F.array(*[F.lit(copy.name) for copy in ledger.copies])
     lacking = holders.where("is_due").select(
-        "id", "slot", F.explode(F.array_except(every, "holders")).alias("copy")
+        "id", "slot", *CORD, "seq", F.explode(F.array_except(every, "holders")).alias("copy")
     )
+    lacking = that_should_be_there(ledger, lacking)
     return found(lacking, "copies.missing", hex_of("id"), F.col("slot"))
 
 
@@ -138,6 +141,7 @@ def against_receipts(ledger: Ledger) -> Iterator[DataFrame]:
     )
     held = ledger.slim.select("eid", F.col("id").alias("event"), "copy")
     lacking = signed_here.join(held, ["eid", "event", "copy"], "left_anti")
+    lacking = that_should_be_there(ledger, lacking)
     once = lacking.groupBy("copy", "event").agg(F.min("number").alias("number"))
     yield found(once, "receipts.lacking", hex_of("event"), F.col("number"))
 
@@ -158,6 +162,10 @@ def shrunk(ledger: Ledger) -> Iterator[DataFrame]:
                 F.col("now").isNull()
                 | ((F.col("state") == "read") & (F.col("now") != "read"))
                 | (F.col("feed_pos") != F.col("now_pos"))
+            )
+            gone = lost.where(F.col("now").isNull()).withColumn("copy", F.lit(newer.name))
+            lost = lost.where(F.col("now").isNotNull()).unionByName(
+                that_should_be_there(ledger, gone)
             )
             what = F.when(F.col("now").isNull(), F.lit("gone")).otherwise(F.lit("changed"))
             yield found(

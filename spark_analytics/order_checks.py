@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType
 
 from quipu.dumps.certificates import Newest, flaw_of
 from quipu.spark_analytics.findings import found, hex_of
+from quipu.spark_analytics.horizon import that_should_be_there
 from quipu.spark_analytics.reading import Ledger
 
 PLACE = ["index", "position"]
@@ -120,12 +121,9 @@ def repeated(journal: DataFrame) -> DataFrame:
 
 def unknown(ledger: Ledger, journal: DataFrame) -> DataFrame:
     read = ledger.slim.where("state = 'read'").select("copy", F.col("id").alias("event"))
-    return found(
-        journal.where(F.col("event").isNotNull()).join(read, ["copy", "event"], "left_anti"),
-        "order.unknown",
-        hex_of("event"),
-        "",
-    )
+    lacking = journal.where(F.col("event").isNotNull()).join(read, ["copy", "event"], "left_anti")
+    lacking = that_should_be_there(ledger, lacking)
+    return found(lacking, "order.unknown", hex_of("event"), "")
 
 
 def certificates(ledger: Ledger, journal: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from quipu.spark_analytics import (
     copies_checks,
     events_checks,
     executed_checks,
+    horizon,
     limits,
     measures,
     order_checks,
@@ -242,6 +243,7 @@ def _described(copy: Copy) -> dict[str, object]:
         "dump": manifest.number,
         "events": manifest.events,
         "read": manifest.read,
+        "history_from": manifest.history_from,
         "as_of_ms": manifest.as_of_ms,
     }
 
@@ -254,4 +256,6 @@ def _skipped(copies: Sequence[Copy]) -> list[str]:
         skipped.append("order.*: no dump has a journal")
     if not any(copy.manifest.names("results") for copy in copies):
         skipped.append("clients.*, results.*: no dump is of a node with an executor")
+    for name, epoch in sorted(horizon.begins(copies).items()):
+        skipped.append(f"{name} below checkpoint {epoch}: the node has let it go")
     return skipped

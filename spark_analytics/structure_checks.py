@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from quipu.spark_analytics import alike, limits
+from quipu.spark_analytics import alike, horizon, limits
 from quipu.spark_analytics.engine import ROOT_EID, Engine
 from quipu.spark_analytics.findings import (
     cord_text,
@@ -131,7 +131,8 @@ class Structure:
 
     def missing_parents(self) -> Iterator[DataFrame]:
         """Named by the child that lacks it, with who has the parent."""
-        lacking = self.joined.where(F.col("p_seq").isNull() & F.col("seq").isNotNull())
+        is_due = ~horizon.may_lack(self.ledger.copies)
+        lacking = self.joined.where(F.col("p_seq").isNull() & F.col("seq").isNotNull() & is_due)
         holders = (
             self.ledger.slim.select(F.col("id").alias("parent"), F.col("copy").alias("holder"))
             .join(lacking.select("parent").distinct(), "parent")
@@ -161,7 +162,9 @@ class Structure:
 
     def _as_children(self) -> DataFrame:
         return self._own.select(
-            F.col("eid").alias("ceid"), F.col("id").alias("child"), "copy", "seq", "prev", "depth"
+            F.col("eid").alias("ceid"),
+            F.col("id").alias("child"),
+            *("copy", "seq", "prev", "depth", "epoch"),
         )
 
     def _is_lawful_root(self) -> Column:
@@ -219,7 +222,9 @@ class Structure:
 
     def feed(self) -> Iterator[DataFrame]:
         is_read = F.col("state") == "read"
-        below = F.col("p_feed_pos").isNull() | (F.col("p_feed_pos") >= F.col("feed_pos"))
+        copies = self.ledger.copies
+        is_lost = F.col("p_feed_pos").isNull() & ~horizon.may_lack(copies, "p_epoch")
+        below = is_lost | (F.col("p_feed_pos") >= F.col("feed_pos"))
         wrong = self.joined.where(is_read & F.col("p_seq").isNotNull() & below)
         yield found(wrong, "dag.feed", hex_of("child"), hex_of("parent"))
         for at, (twin, stands) in enumerate(self.alike.items()):
@@ -227,9 +232,11 @@ class Structure:
             both = self.joined.where(
                 is_read & (F.col("copy") == stands) & F.col("p_seq").isNotNull()
             )
-            wrong = both.where(under.isNull() | (under >= own))
+            is_lost = under.isNull() & ~horizon.of_copy_may_lack(copies, twin, "p_epoch")
+            wrong = both.where(is_lost | (under >= own))
             named = wrong.withColumn("copy", F.lit(twin))
             yield found(named, "dag.feed", hex_of("child"), hex_of("parent"))
+        is_lost = F.col("feed_pos").isNull() & ~horizon.may_lack(copies)
         counted = (
             self.ledger.slim.where(is_read)
             .groupBy("copy")
@@ -238,14 +245,14 @@ class Structure:
                 F.countDistinct("feed_pos").alias("distinct"),
                 F.min("feed_pos").alias("first"),
                 F.max("feed_pos").alias("last"),
-                F.count("*").alias("read"),
+                F.count(F.when(is_lost, True)).alias("lost"),
             )
         )
         whole = (
-            (F.col("first") == 1)
-            & (F.col("there") == F.col("last"))
-            & (F.col("distinct") == F.col("last"))
-            & (F.col("read") == F.col("last"))
+            (F.col("first") == horizon.feed_first(copies))
+            & (F.col("there") == F.col("last") + 1 - F.col("first"))
+            & (F.col("distinct") == F.col("there"))
+            & (F.col("lost") == 0)
         )
         wrong = counted.where(~F.coalesce(whole, F.lit(False)))
         yield found(wrong, "dag.feed", F.col("copy"), "positions have holes or repeat")
@@ -275,7 +282,8 @@ class Structure:
             .join(below, "peid", "left_semi")
             .join(above, "ceid", "left_semi")
         )
-        first = slim.where("seq = 1").where(F.col("prev") == F.lit(self.ledger.cluster_id))
+        is_first = (F.col("seq") == 1) & (F.col("prev") == F.lit(self.ledger.cluster_id))
+        first = slim.where(is_first | horizon.may_lack(self.ledger.copies))
         hung = first.select(F.col("eid").alias("ceid"), F.lit(ROOT_EID).alias("peid")).distinct()
         components = self.engine.components(vertices, edges.unionByName(hung))
         root = components.where(F.col("eid") == ROOT_EID).select("component")
@@ -293,5 +301,6 @@ class Structure:
 
     def _all_hang(self) -> bool:
         deeper = self.joined.where(F.col("p_depth") < F.col("depth")).select(*CHILD)
-        others = self._as_children().where(~self._is_lawful_root())
+        hangs = self._is_lawful_root() | horizon.may_lack(self.ledger.copies)
+        others = self._as_children().where(~hangs)
         return others.join(deeper, CHILD, "left_anti").isEmpty()

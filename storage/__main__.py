@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     backup.add_argument("directory", type=Path)
     backup.add_argument("target", type=Path)
     backup.add_argument("--also", type=Path, action="append", default=[], help="a file beside it")
+    backup.add_argument("--executor", type=Path, help="the directory of the executor")
     export = commands.add_parser("export", help="a dump; all of it but the signature")
     export.add_argument("directory", type=Path)
     export.add_argument("target", type=Path)
@@ -57,7 +58,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, report: Report) -> dict[str, Any]:
     if options.command == "backup":
-        return copy_store(options.directory, options.target, report, options.also)
+        given = (options.directory, options.target, report, options.also, options.executor)
+        return copy_store(*given)
     if options.command == "export":
         from quipu.storage.export import ExportOrder, export_store
 

@@ -18,9 +18,13 @@ from typing import Any
 
 import lmdb
 
+from quipu.ledger.log.state import SavedLog
+from quipu.ledger.order.journal import CLIENTS_PART, decode_record
 from quipu.storage import environment, limits, ownership, records
 from quipu.storage.environment import DATA_FILE, DATA_MODE, OWNER_FILE, StoreLocked, StoreMissing
-from quipu.storage.log_tables import LogWriter
+from quipu.storage.executors import keeping
+from quipu.storage.failpoints import passing
+from quipu.storage.log_tables import LogWriter, first_index, read_log
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import StoreError
 from quipu.storage.verification import Report
@@ -38,8 +42,10 @@ def copy_store(
     target: Path,
     report: Report = lambda progress: None,
     also: Sequence[Path] = (),
+    executor: Path | None = None,
 ) -> dict[str, Any]:
-    """A copy of the last commit, there whole or not at all, with the files `also` beside it.
+    """A copy of the last commit, there whole or not at all, with the files `also` beside it, and
+    the database of the executor in that directory as of a moment before.
     Whoever starts from it is recovering: what its key signed after the copy was taken is not in
     it."""
     refuse_taken(target)
@@ -47,19 +53,29 @@ def copy_store(
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(mode=0o700, parents=True)
+        executed = None if executor is None else keeping.back_up(executor, partial)
         _copy_pages(source, partial, report)
-        _mark(partial)
+        passing("backup.copied")
+        needed = _mark(partial)
+        passing("backup.marked")
+        left_out = executed is not None and executed < needed
+        if left_out:
+            keeping.leave_out(partial)
         for file in also:
             _copy_file(file, partial / file.name)
         size = sum(item.stat().st_size for item in partial.iterdir())
         environment.sync_directory(partial)
         partial.rename(target)
+        passing("backup.named")
         environment.sync_directory(target.parent)
     except OSError as error:
         raise BackupFailed(f"{target}: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return {"target": str(target), "bytes": size}
+    done = {"target": str(target), "bytes": size, "executed": None if left_out else executed}
+    if left_out:
+        done["executor_left_out"] = f"it is at {executed}, the log goes back to {needed}"
+    return done
 
 
 def refuse_taken(target: Path) -> None:
@@ -117,11 +133,15 @@ def growing(file: Path, total: int, report: Report) -> Iterator[None]:
         watching.join()
 
 
-def _mark(partial: Path) -> None:
+def _mark(partial: Path) -> int:
+    """As a copy. Returns the least index of an executor that can go on from its log."""
     env = environment.open_environment(partial, limits.MAP_BYTES_FIRST)
     try:
         tables = environment.open_tables(env, partial, create=False)
+        base = 0
         with env.begin(buffers=True) as txn:
+            if tables.log is not None:
+                base = _needed(read_log(txn, tables))
             if ownership.read_owner(txn, tables, partial) is None:
                 raise StoreMissing(f"{partial} holds no store")
             state = records.decode_own_state(
@@ -140,6 +160,14 @@ def _mark(partial: Path) -> None:
     finally:
         env.close()
     (partial / environment.LOCK_FILE).unlink(missing_ok=True)
+    return base
+
+
+def _needed(saved: SavedLog) -> int:
+    """While nobody was a client there was nothing to be executed."""
+    if saved.base is None or not decode_record(saved.state).part(CLIENTS_PART):
+        return 0
+    return first_index(saved) - 1
 
 
 def set_aside(path: Path) -> Path:
@@ -152,6 +180,7 @@ def set_aside(path: Path) -> Path:
             aside = path.with_name(f"{path.name}.aside-{number}")
             if not aside.exists():
                 path.rename(aside)
+                passing("aside.renamed")
                 environment.sync_directory(path.parent)
                 return aside
     except BlockingIOError as error:

@@ -8,6 +8,7 @@ from quipu.ledger.effects import (
     DropEvents,
     DropFeed,
     DropInvs,
+    EraseEntry,
     PutBranch,
     PutOverruling,
     PutOwnState,
@@ -17,12 +18,14 @@ from quipu.ledger.effects import (
     StoreProof,
 )
 from quipu.ledger.event import SignedEvent
+from quipu.ledger.holes import has_holes
 from quipu.ledger.log.effects import (
     DropLogFrom,
     ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     StoreLogEntry,
 )
@@ -72,14 +75,14 @@ class Batch:
                 case PutOwnState():
                     value = records.encode_own_state(OWN_STATE, effect)
                     self._txn.put(OWN_STATE, value, db=self._tables.meta)
-                case DropEvents() | DropFeed() | DropInvs():
+                case DropEvents() | DropFeed() | DropInvs() | EraseEntry():
                     self._going.write(effect)
                 case StoreLogEntry():
                     self.bytes_written += len(effect.data)
                     self._log.write(effect)
                 case DropLogFrom() | PutVote() | PutChosen() | PutConfirmed() | PutBase():
                     self._log.write(effect)
-                case ForgetLog():
+                case PutLie() | ForgetLog():
                     self._log.write(effect)
                 case PutOverruling():
                     value = records.encode_epoch(OVERRULING, effect.document, effect.seals)
@@ -96,7 +99,7 @@ class Batch:
         blob = encode_blob(event, entries)
         self.bytes_written += len(blob)
         if not self._txn.put(place, blob, overwrite=False, db=self._tables.events):
-            self._heal(event, slot, blob)
+            entries = self._heal(event, slot, blob)
         for parent in effect.meta.parents:
             # A parent that is not held has no slot, and so no edge: the core stores parents first.
             parent_place = self._place_of(parent)
@@ -105,17 +108,25 @@ class Batch:
         for index, scope in keyed.scopes_of(entries):
             self._txn.put(keyed.row_key(scope, place, index), b"", db=self._tables.keyed)
 
-    def _heal(self, event: SignedEvent, slot: Slot, blob: bytes) -> None:
+    def _heal(self, event: SignedEvent, slot: Slot, blob: bytes) -> list[bytes]:
+        """The entries that stand there from now on: what is erased stays so."""
         place = keys.slot_key(slot)
         held = self._txn.get(place, b"", db=self._tables.events)
+        left = event
         if held == blob:
-            return
+            return entries_of(left)
         try:
-            if open_blob(slot, memoryview(held)).id != event.id:
+            stored = open_blob(slot, memoryview(held))
+            if stored.id != event.id:
                 raise SlotTaken(f"{keys.describe(slot)} holds another event than {event.id.hex()}")
+            found = stored.event()
+            if has_holes(found.body, entries_of(found)):
+                left = event._replace(body=found.body, leaves=found.leaves)
+                blob = encode_blob(left)
         except StoreCorrupt:
             pass  # what stood there is lost in any case
         self._txn.put(place, blob, db=self._tables.events)
+        return entries_of(left)
 
     def _index(self, identity: EventId, place: bytes) -> None:
         prefix, ids = keys.prefix_of(identity), self._tables.ids

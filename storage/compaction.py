@@ -16,6 +16,7 @@ from quipu.storage import environment
 from quipu.storage.backup import growing
 from quipu.storage.counting import read_stats
 from quipu.storage.environment import DATA_FILE, DATA_MODE, LOCK_FILE
+from quipu.storage.failpoints import passing
 from quipu.storage.store import StoreError
 from quipu.storage.verification import Report, verify_store
 
@@ -37,7 +38,9 @@ def compact_store(path: Path, report: Report = lambda progress: None) -> dict[st
         partial.mkdir(mode=0o700)
         before = read_stats(path)
         _copy(path, partial, report)
+        passing("compact.copied")
         _check(path, partial, report)
+        passing("compact.checked")
         _take_over(path, partial)
         after = (path / DATA_FILE).stat().st_size
         return {"path": str(path), "bytes_before": before.file_bytes, "bytes_after": after}
@@ -81,4 +84,5 @@ def _take_over(path: Path, partial: Path) -> None:
         os.close(fd)
     (path / LOCK_FILE).unlink(missing_ok=True)  # it tells of the other file; made anew
     (partial / DATA_FILE).replace(path / DATA_FILE)
+    passing("compact.replaced")
     environment.sync_directory(path)

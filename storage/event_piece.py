@@ -17,6 +17,7 @@ import msgspec
 from quipu.ledger import merkle
 from quipu.ledger.canonical import encode
 from quipu.ledger.event import Header, event_id
+from quipu.ledger.holes import HOLE_HEAD, leaves_of
 from quipu.storage import event_blob, keys
 
 
@@ -71,6 +72,9 @@ def _piece(slot_keys: Sequence[bytes], blobs: Sequence[bytes]) -> Piece | None:
     if list(map(encode, entries)) != bodies:
         return None
     leaves = _leaves(entries)
+    for number, body in enumerate(bodies):
+        if HOLE_HEAD in body:
+            leaves[number] = leaves_of(entries[number])
     roots = [of[0] if len(of) == 1 else merkle.root_of(of) for of in leaves]
     if roots != [header.entries_root for header in headers]:
         return None

@@ -29,12 +29,14 @@ from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import BranchKey, Slot
 from quipu.storage import environment, export_rows, keys, letting_go, limits, ownership, records
 from quipu.storage.environment import ReadTxn, StoreMissing, Tables, records_from
-from quipu.storage.export_columns import EventColumns
+from quipu.storage.export_columns import NO_NUMBER, EventColumns
 from quipu.storage.export_executed import executed_pieces, has_executed
+from quipu.storage.export_kept import digests_of_files, horizon_of, numbered, unnumbered
 from quipu.storage.export_lookup import Lookup
 from quipu.storage.export_notes import ExportRefused, Notes, open_notes
 from quipu.storage.export_rows import Row
 from quipu.storage.export_segments import SegmentWriter
+from quipu.storage.failpoints import passing
 from quipu.storage.log_tables import read_log
 from quipu.storage.scrub import ScrubProgress
 from quipu.storage.store import Owner, StoreCorrupt
@@ -62,11 +64,6 @@ def export_store(order: ExportOrder, report: Report = lambda progress: None) -> 
             owner = ownership.read_owner(txn, tables, order.source)
             if owner is None:
                 raise StoreMissing(f"{order.source} holds no store")
-            if letting_go.has_pruned(txn, tables):
-                raise ExportRefused(
-                    "history was pruned here: export from a node that keeps all of it, or from a "
-                    "backup that was made before"
-                )
             if cluster_id_of(order.genesis) != owner.cluster_id:
                 raise ExportRefused("the genesis is not that of the store")
             with _uncollected():
@@ -115,22 +112,30 @@ class _Export:
         self._stem = f"dump-{self._number:06d}"
         self._files: list[DumpFile] = []
         self._absent: tuple[str, ...] = WITHOUT_SOURCE
+        self._is_pruned = letting_go.has_pruned(txn, tables)
+        self._horizon = horizon_of(txn, tables, before, self._notes.upto)
 
     def run(self) -> dict[str, Any]:
         began = time.monotonic()
         before = self._notes.before
         with self._segments:
             feed_upto = self._export_feed()
+            kept = self._export_kept()
             unread = self._export_unread()
         marks = self._export_receipts(before)
         self._export_whole_tables()
         self._export_executed()
-        read, digests = self._read_ids()
+        read, digests = self._digests()
         self._files.append(write_buckets(self._order.target, self._stem, digests))
-        if read != feed_upto:
-            raise StoreCorrupt("feed", "its end", f"{feed_upto} fed, {read} events are Read")
-        manifest = self._manifest(feed_upto, unread, marks)
+        if before:
+            kept = before.read - (before.feed_upto + 1 - before.feed_first)
+        expected = feed_upto + 1 - self._horizon.feed_first + kept
+        if read != expected:
+            raise StoreCorrupt("feed", "its end", f"{expected} expected, {read} events are Read")
+        manifest = self._manifest(feed_upto, (read, unread), marks)
+        passing("export.tables")
         write_whole(self._order.target / UNSIGNED_FILE, to_bytes(manifest))
+        passing("export.unsigned")
         return {
             "target": str(self._order.target),
             "dump": self._number,
@@ -143,11 +148,10 @@ class _Export:
             "seconds": round(time.monotonic() - began, 3),
         }
 
-    def _manifest(self, feed_upto: int, unread: int, marks: Marks) -> Manifest:
-        before = self._notes.before
+    def _manifest(self, feed_upto: int, counts: tuple[int, int], marks: Marks) -> Manifest:
+        before, (read, unread) = self._notes.before, counts
         now_ms = time.time_ns() // 1_000_000
         as_of_ms = now_ms if self._order.as_of_ms is None else self._order.as_of_ms
-        kept = tuple(f for f in before.files if f.table in self._kept_tables) if before else ()
         return Manifest(
             cluster_id=self._owner.cluster_id.hex(),
             node_id=self._owner.node_id.hex(),
@@ -156,24 +160,34 @@ class _Export:
             previous=before.hash.hex() if before else "",
             taken_ms=now_ms,
             as_of_ms=min(as_of_ms, now_ms),
-            feed_from=(before.feed_upto if before else 0) + 1,
+            feed_from=before.feed_upto + 1 if before else self._horizon.feed_first,
             feed_upto=feed_upto,
-            events=feed_upto + unread,
-            read=feed_upto,
+            events=read + unread,
+            read=read,
             entries=self._order.entries,
             absent=self._absent,
             receipt_marks=tuple((no, *mark) for no, mark in sorted(marks.items())),
-            files=tuple(f for f in kept if "/unread-" not in f.name) + tuple(self._files),
+            files=tuple(self._all_files()),
+            history_from=self._horizon.history_from,
+            feed_first=self._horizon.feed_first,
         )
+
+    def _all_files(self) -> list[DumpFile]:
+        """Those that stay of the dump before, and what this one has written."""
+        before = self._notes.before
+        kept = [f for f in before.files if f.table in self._kept_tables] if before else []
+        return [f for f in kept if "/unread-" not in f.name] + self._files
 
     # --- events ---------------------------------------------------------------------------------
     def _export_feed(self) -> int:
         feed = self._tables.feed
         total = self._txn.stat(feed)["entries"]
         self._progress.phase, self._progress.total = "events", total
-        start = upto = self._notes.upto
-        first = start + 1
+        first = max(self._notes.upto + 1, self._horizon.feed_first)
+        upto = first - 1
         fed = records_from(self._txn, feed, keys.feed_key(first))
+        if self._is_pruned:
+            fed = numbered(fed)
         while rows := list(islice(fed, self._segments.room)):
             numbers, slot_keys = self._lookup.fed(rows)
             self._segments.columns.add(slot_keys, self._lookup.blobs(slot_keys), numbers)
@@ -189,6 +203,24 @@ class _Export:
 
     def _end_feed_segment(self, first: int, upto: int) -> None:
         self._segments.begin(f"feed-{first:012d}-{upto:012d}", partial(self._notes.add, upto))
+
+    def _export_kept(self) -> int:
+        """What is Read and has no number any more: the first dump of a pruned store has it."""
+        if not self._is_pruned or self._notes.before is not None:
+            return 0
+        count, kept = 0, unnumbered(self._txn, self._tables, self._branches)
+        while slot_keys := list(islice(kept, self._segments.room)):
+            blobs = self._lookup.blobs(slot_keys)
+            self._segments.columns.add(slot_keys, blobs, [NO_NUMBER] * len(blobs))
+            count += len(blobs)
+            if self._segments.is_full:
+                self._end_kept_segment(count)
+        self._end_kept_segment(count)
+        self._segments.finish()
+        return count
+
+    def _end_kept_segment(self, count: int) -> None:
+        self._segments.begin(f"kept-{self._number:06d}-{count:09d}", self._files.extend)
 
     def _export_unread(self) -> int:
         """Above what is Read on each branch; written anew by every dump."""
@@ -231,6 +263,8 @@ class _Export:
             {no: (number, count) for no, number, count in before.receipt_marks} if before else {}
         )
         is_added_to = counted == {no: count for no, (_, count) in known.items()}
+        if self._is_pruned and before:  # some have gone here that the dump before has
+            is_added_to = True
         self._kept_tables = {"events", "edges", "entries"}
         if is_added_to:
             self._kept_tables |= {"invs", "receipts"}
@@ -310,6 +344,12 @@ class _Export:
             len(decode_genesis(self._order.genesis).members),
             lambda place: place[2] <= read.get(place[:2], 0),
         )
+
+    def _digests(self) -> tuple[int, bytes]:
+        if not self._is_pruned:
+            return self._read_ids()
+        names = [file.name for file in self._all_files() if file.table == "events"]
+        return digests_of_files(self._order.target, names)
 
     def _read_ids(self) -> tuple[int, bytes]:
         """How many events are Read, and the digests of their ids: the index has them in order."""

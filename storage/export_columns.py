@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 from quipu.dumps.limits import EID_BITS
 from quipu.dumps.tables import arrow_schema
 from quipu.ledger.entry import Entry
+from quipu.ledger.erasures import ERASED
 from quipu.ledger.history import BranchRecord
+from quipu.ledger.holes import is_hole
 from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import HLC_SHIFT, BranchKey
 from quipu.storage import limits
@@ -26,6 +28,7 @@ from quipu.storage.event_piece import Piece, checked
 from quipu.verify.events import MEDIA_TYPES
 
 READ, UNREAD = "read", "unread"
+NO_NUMBER = 0  # in place of a feed position: it is Read, and its number has been pruned
 _WORD_BYTES = 8
 _WORDS_OF_ID = HASH_BYTES // _WORD_BYTES
 _entries = msgspec.msgpack.Decoder(Entry)
@@ -139,7 +142,7 @@ class EventColumns:
             pa.array(piece.signatures, pa.binary()),
             pa.array([UNREAD if at is None else READ for at in self._feed], pa.string()),
             pa.array([self._confirms(slot) for slot in piece.slots], pa.int32()),
-            pa.array(self._feed, pa.int64()),
+            pa.array([at or None for at in self._feed], pa.int64()),
             nothing,
             nothing,
         ]
@@ -150,7 +153,7 @@ class EventColumns:
         return len(signed) - bisect_left(signed, seq)
 
     def _of_entries(self, piece: Piece) -> list[pa.Array]:
-        entries = list(map(_entries.decode, chain.from_iterable(piece.entries)))
+        entries = list(map(_opened, chain.from_iterable(piece.entries)))
         counts = list(map(len, piece.entries))
         named = b"".join(map(mul, piece.ids, counts))
         stamped = chain.from_iterable(
@@ -175,6 +178,10 @@ class EventColumns:
             _ids(b"".join(chain.from_iterable(piece.leaves))),
             pa.array(datas, pa.binary()) if self._with_data else pa.nulls(len(datas), pa.binary()),
         ]
+
+
+def _opened(data: bytes) -> Entry:
+    return ERASED if is_hole(data) else _entries.decode(data)
 
 
 def _of_edges(piece: Piece) -> list[pa.Array]:

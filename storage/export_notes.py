@@ -17,6 +17,7 @@ from quipu.dumps.manifest import (
     read_manifest,
 )
 from quipu.dumps.whole import sha256_of
+from quipu.storage.failpoints import passing
 from quipu.storage.store import Owner, StoreError
 
 OURS = {MANIFEST_FILE, NOTES_FILE, UNSIGNED_FILE}
@@ -45,9 +46,11 @@ class Notes:
     def add(self, upto: int, files: list[DumpFile]) -> None:
         self.segments.append((upto, files))
         self._write({"upto": upto, "files": [asdict(file) for file in files]}, "a")
+        passing("export.segment")
 
     def begin(self) -> None:
         self._write(self.first, "w")
+        passing("export.begun")
 
     def _write(self, line: dict[str, Any], mode: str) -> None:
         with (self.folder / NOTES_FILE).open(mode) as file:

@@ -54,7 +54,7 @@ def scopes_of(entries: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
             continue
         try:
             entry = _entries.decode(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             continue
         if entry.idempotency_key is not None:
             yield index, scope_hash(entry.submitter, entry.stream, entry.idempotency_key)

@@ -6,12 +6,12 @@ here. They lie in `meta`, by the first two bytes of the id.
 
 from collections.abc import Iterator
 
-from quipu.ledger.effects import DropEvents, DropFeed, DropInvs
+from quipu.ledger.effects import DropEvents, DropFeed, DropInvs, EraseEntry
 from quipu.ledger.words import EventId, Slot
 from quipu.storage import keyed, keys, records
 from quipu.storage.environment import ReadTxn, Tables, WriteTxn
 from quipu.storage.event_blob import StoredEvent, entries_of, open_blob
-from quipu.storage.ownership import OWN_STATE, note_pruned
+from quipu.storage.ownership import FORMAT_ERASED, FORMAT_PRUNED, OWN_STATE, raise_format
 from quipu.storage.store import StoreCorrupt
 
 NOBODY = EventId(bytes(32))  # what the last number of the feed names when all of it has gone
@@ -27,8 +27,10 @@ class LettingGo:
         self._txn = txn
         self._tables = tables
 
-    def write(self, effect: DropEvents | DropFeed | DropInvs) -> None:
+    def write(self, effect: DropEvents | DropFeed | DropInvs | EraseEntry) -> None:
         match effect:
+            case EraseEntry():
+                self._erase(effect)
             case DropEvents():
                 self._drop_events(effect)
             case DropFeed():
@@ -37,7 +39,7 @@ class LettingGo:
                 self._drop_invs(effect)
 
     def _drop_events(self, effect: DropEvents) -> None:
-        note_pruned(self._txn, self._tables)
+        raise_format(self._txn, self._tables, FORMAT_PRUNED)
         gone: list[EventId] = []
         for place, blob in self._found(effect):
             try:
@@ -94,6 +96,24 @@ class LettingGo:
             while cursor.set_range(place) and cursor.key()[: keys.SLOT_BYTES] == place:
                 cursor.delete()
 
+    def _erase(self, effect: EraseEntry) -> None:
+        """The entry, and its row in the index of keys. One that cannot be read any more is the
+        scrub's to find: others give it without the entry."""
+        place, events = keys.slot_key(effect.slot), self._tables.events
+        blob = self._txn.get(place, db=events)
+        try:
+            stored = None if blob is None else open_blob(effect.slot, memoryview(blob))
+            entry = None if stored is None else stored.entry(effect.index)
+            left = None if stored is None or entry is None else stored.erased(effect.index)
+        except StoreCorrupt:
+            return
+        if entry is None or left is None:
+            return
+        raise_format(self._txn, self._tables, FORMAT_ERASED)
+        for _, scope in keyed.scopes_of([entry]):
+            self._txn.delete(keyed.row_key(scope, place, effect.index), db=self._tables.keyed)
+        self._txn.put(place, left, db=events)
+
     # --- that they were here --------------------------------------------------------------------
     def _trace(self, gone: list[EventId]) -> None:
         meta = self._tables.meta
@@ -123,7 +143,7 @@ class LettingGo:
         if effect.upto >= last:  # the numbers go on from it
             key = keys.feed_key(last)
             self._txn.put(key, records.guarded(key, NOBODY), db=feed)
-        note_pruned(self._txn, self._tables)
+        raise_format(self._txn, self._tables, FORMAT_PRUNED)
 
     def _drop_invs(self, effect: DropInvs) -> None:
         with self._txn.cursor(self._tables.invs) as cursor:
@@ -156,9 +176,13 @@ def was_pruned(txn: ReadTxn, tables: Tables, identity: EventId) -> bool:
     return at >= 0
 
 
+def pruned_to(txn: ReadTxn, tables: Tables) -> int:
+    """The epoch with whose cut history begins here; 0: all is there."""
+    return records.decode_own_state(OWN_STATE, txn.get(OWN_STATE, b"", db=tables.meta)).pruned_to
+
+
 def has_pruned(txn: ReadTxn, tables: Tables) -> bool:
-    own = records.decode_own_state(OWN_STATE, txn.get(OWN_STATE, b"", db=tables.meta))
-    return own.pruned_to > 0
+    return pruned_to(txn, tables) > 0
 
 
 def pruned_count(txn: ReadTxn, tables: Tables) -> int:

@@ -17,20 +17,24 @@ from quipu.ledger.log.effects import (
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     StoreLogEntry,
 )
 from quipu.ledger.log.entry import decode_log_entry
+from quipu.ledger.log.evidence import kept_conviction
 from quipu.ledger.log.state import SavedLog
 from quipu.ledger.log.suffix import decode_base
 from quipu.ledger.log.words import Index, Life
 from quipu.ledger.refusals import Refused
+from quipu.ledger.words import NodeNo
 from quipu.storage import keys, records
 from quipu.storage.environment import ReadTxn, Tables, WriteTxn, records_from
 from quipu.storage.store import StoreCorrupt
 
 VOTE, CHOSEN, BASE, LOST = b"vote", b"chosen", b"base", b"lost"
 CONFIRMED = b"confirmed "
+LIE = b"lie "
 FIRST_LIFE = Life(1)  # of a disk that no other went before
 
 
@@ -71,6 +75,8 @@ class LogWriter:
                 self._put(CHOSEN, encode((index, certificate)))
             case PutConfirmed(index, certificate):
                 self._put(CONFIRMED + keys.index_key(index), encode(certificate))
+            case PutLie(culprit, proof):
+                self._put(LIE + keys.index_key(culprit), proof)
             case ForgetLog():
                 self._drop(Index(0), None)
                 self._forget_votes()
@@ -87,7 +93,8 @@ class LogWriter:
         with self.txn.cursor(self.tables.votes_of_log) as cursor:
             there = cursor.first()
             while there:
-                there = cursor.delete() and bool(cursor.key())
+                is_lie = _place_of(LIE, cursor.key()) is not None
+                there = cursor.next() if is_lie else cursor.delete() and bool(cursor.key())
 
     def mark_lost(self) -> None:
         """This disk is not the one that the node had: what that one voted, nobody knows."""
@@ -105,14 +112,12 @@ class LogWriter:
     def _forget_confirmed(self, index: Index) -> None:
         with self.txn.cursor(self.tables.votes_of_log) as cursor:
             there = cursor.set_range(CONFIRMED)
-            while there and (at := _confirmed_at(cursor.key())) is not None and at <= index:
+            while there and (at := _place_of(CONFIRMED, cursor.key())) is not None and at <= index:
                 there = cursor.delete() and bool(cursor.key())
 
 
-def _confirmed_at(key: bytes | memoryview) -> Index | None:
-    if key[: len(CONFIRMED)] != CONFIRMED:
-        return None
-    return Index(keys.index_of(key[len(CONFIRMED) :]))
+def _place_of(kind: bytes, key: bytes | memoryview) -> int | None:
+    return keys.index_of(key[len(kind) :]) if key[: len(kind)] == kind else None
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -154,8 +159,11 @@ def _take(saved: SavedLog, key: bytes, payload: bytes) -> None:
             base = _base.decode(payload)
             decode_base(base.record)
             saved.base, saved.state = base.record, base.state
-        elif (at := _confirmed_at(key)) is not None:
-            saved.confirmed[at] = tuple(_certificate.decode(payload))
+        elif (at := _place_of(CONFIRMED, key)) is not None:
+            saved.confirmed[Index(at)] = tuple(_certificate.decode(payload))
+        elif (culprit := _place_of(LIE, key)) is not None:
+            kept_conviction(payload)
+            saved.lies[NodeNo(culprit)] = payload
         else:
             raise StoreCorrupt("votes", f"key {key!r}", "is none of ours")
     except (msgspec.DecodeError, Refused) as error:

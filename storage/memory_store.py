@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, assert_never
 
 import msgspec
 
+from quipu.ledger.canonical import encode
 from quipu.ledger.effects import (
     AppendFeed,
     DropEvents,
     DropFeed,
     DropInvs,
+    EraseEntry,
     PutBranch,
     PutOverruling,
     PutOwnState,
@@ -27,12 +29,14 @@ from quipu.ledger.effects import (
 )
 from quipu.ledger.event import EventMeta, SignedEvent
 from quipu.ledger.history import BranchRecord, Held, Saved, SignerRecord
+from quipu.ledger.holes import hole_of, is_hole, leaf_of
 from quipu.ledger.log.effects import (
     DropLogFrom,
     ForgetLog,
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     StoreLogEntry,
 )
@@ -83,6 +87,7 @@ class _Tables:
 
     log: dict[Index, bytes] = field(default_factory=dict)
     confirmed: dict[Index, tuple[bytes, ...]] = field(default_factory=dict)
+    lies: dict[NodeNo, bytes] = field(default_factory=dict)
     votes: dict[str, Any] = field(default_factory=dict)  # by the kind of what was put
 
     def apply(self, effect: Kept, undo: Undo) -> None:
@@ -105,9 +110,9 @@ class _Tables:
                 _put(self.epochs, effect.number, (effect.document, effect.seals), undo)
             case PutOwnState():
                 _put(self.own, "own", effect, undo)
-            case DropEvents() | DropFeed() | DropInvs():
+            case DropEvents() | DropFeed() | DropInvs() | EraseEntry():
                 self._let_go(effect, undo)
-            case PutVote() | PutChosen() | PutOverruling() | ForgetLog():
+            case PutVote() | PutChosen() | PutBase() | PutOverruling() | ForgetLog():
                 self._put_vote(effect, undo)
             case StoreLogEntry(index, data):
                 _put(self.log, index, data, undo)
@@ -115,18 +120,19 @@ class _Tables:
                 _drop(self.log, [at for at in self.log if at >= index], undo)
             case PutConfirmed(index, certificate):
                 _put(self.confirmed, index, certificate, undo)
-            case PutBase(record):
-                _put(self.votes, type(effect).__name__, effect, undo)
-                base = decode_base(record).index
-                _drop(self.log, [at for at in self.log if at <= base], undo)
-                _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
+            case PutLie(culprit, proof):
+                _put(self.lies, culprit, proof, undo)
             case _:
                 assert_never(effect)
 
     def _put_vote(
-        self, effect: PutVote | PutChosen | PutOverruling | ForgetLog, undo: Undo
+        self, effect: PutVote | PutChosen | PutBase | PutOverruling | ForgetLog, undo: Undo
     ) -> None:
         _put(self.votes, type(effect).__name__, effect, undo)
+        if isinstance(effect, PutBase):
+            base = decode_base(effect.record).index
+            _drop(self.log, [at for at in self.log if at <= base], undo)
+            _drop(self.confirmed, [at for at in self.confirmed if at <= base], undo)
         if isinstance(effect, ForgetLog):
             _drop(self.log, list(self.log), undo)
             _drop(self.confirmed, list(self.confirmed), undo)
@@ -141,7 +147,8 @@ class _Tables:
             if held.meta.slot != slot:
                 raise SlotTaken(f"{identity.hex()} is stored at {keys.describe(held.meta.slot)}")
             if held.event.signature != effect.event.signature:
-                _put(self.events, identity, effect, undo)
+                event = held.event._replace(signature=effect.event.signature)  # holes stay
+                _put(self.events, identity, StoreEvent(event, held.meta), undo)
             return
         if slot in self.slots:
             raise SlotTaken(f"{keys.describe(slot)} holds another event than {identity.hex()}")
@@ -157,8 +164,10 @@ class _Tables:
             place = keyed.KeyedPlace(slot, index)
             _put(self.scopes, scope, (*self.scopes.get(scope, ()), place), undo)
 
-    def _let_go(self, effect: DropEvents | DropFeed | DropInvs, undo: Undo) -> None:
+    def _let_go(self, effect: DropEvents | DropFeed | DropInvs | EraseEntry, undo: Undo) -> None:
         match effect:
+            case EraseEntry():
+                self._erase(effect, undo)
             case DropEvents():
                 self._drop_events(effect, undo)
             case DropFeed(upto):
@@ -191,6 +200,22 @@ class _Tables:
             _drop(self.slots, [slot], undo)
             _drop(self.events, [identity], undo)
             _put(self.gone, identity, True, undo)
+
+    def _erase(self, effect: EraseEntry, undo: Undo) -> None:
+        identity = self.slots.get(effect.slot)
+        if identity is None:
+            return
+        stored = self.events[identity]
+        entries = _bodies.decode(stored.event.body)
+        entry = entries[effect.index]
+        if is_hole(entry):
+            return
+        entries[effect.index] = hole_of(leaf_of(entry))
+        event = stored.event._replace(body=encode(entries))
+        for _, scope in keyed.scopes_of([entry]):
+            _take_out(self.scopes, scope, keyed.KeyedPlace(effect.slot, effect.index), undo)
+        meta = stored.meta._replace(size=event.size)
+        _put(self.events, identity, StoreEvent(event, meta), undo)
 
     def _store_inv(self, effect: StoreInv, undo: Undo) -> None:
         inv, signer_no = effect.inv, effect.signer_no
@@ -332,6 +357,7 @@ class MemoryStore:
             chosen.index,
             chosen.certificate,
             dict(sorted(tables.confirmed.items())),
+            dict(sorted(tables.lies.items())),
         )
 
     def meta(self, identity: EventId) -> EventMeta | None:

@@ -16,6 +16,8 @@ OWN_STATE = b"own"
 OVERRULING = b"overruling"
 FORMAT_VERSION = 2  # 2: the log has tables
 FORMAT_PRUNED = 3  # the same, and something was let go: older programs would call it damage
+FORMAT_ERASED = 4  # the same, and an entry was erased
+FORMAT_NEWEST = FORMAT_ERASED
 FORMAT_OLDEST = 1  # the oldest that this program reads
 
 _FORMAT, _CLUSTER, _NODE = b"format", b"cluster", b"node"
@@ -84,11 +86,11 @@ def upgraded(env: lmdb.Environment, path: Path, tables: Tables) -> Tables:
     return tables
 
 
-def note_pruned(txn: WriteTxn, tables: Tables) -> None:
-    """With the first thing that is let go."""
-    value = records.guarded(_FORMAT, _NUMBER.pack(FORMAT_PRUNED))
-    if txn.get(_FORMAT, db=tables.meta) != value:
-        txn.put(_FORMAT, value, db=tables.meta)
+def raise_format(txn: WriteTxn, tables: Tables, version: int) -> None:
+    """With the first thing that older programs would call damage."""
+    held = records.unguarded("meta", _FORMAT, txn.get(_FORMAT, b"", db=tables.meta))
+    if held < _NUMBER.pack(version):
+        txn.put(_FORMAT, records.guarded(_FORMAT, _NUMBER.pack(version)), db=tables.meta)
 
 
 def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
@@ -102,8 +104,8 @@ def read_owner(txn: ReadTxn, tables: Tables, path: Path) -> Owner | None:
             raise StoreCorrupt("meta", key.decode(), "is missing")
         found[key] = records.unguarded("meta", key, value)
     version = _NUMBER.unpack(found[_FORMAT])[0]
-    if version > FORMAT_PRUNED:
-        raise FormatTooNew(f"{path} has format {version}, this program knows {FORMAT_PRUNED}")
+    if version > FORMAT_NEWEST:
+        raise FormatTooNew(f"{path} has format {version}, this program knows {FORMAT_NEWEST}")
     if version < FORMAT_OLDEST:
         raise FormatTooOld(f"{path} has format {version}, the oldest readable is {FORMAT_OLDEST}")
     if version >= FORMAT_VERSION and tables.log is None:

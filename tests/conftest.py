@@ -1,6 +1,8 @@
-"""What the run as a whole says at its end."""
+"""How the run as a whole is put together, and what it says at its end."""
 
 import os
+import re
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -10,6 +12,11 @@ hypothesis.settings.register_profile("shared-machine", deadline=None)
 hypothesis.settings.load_profile("shared-machine")
 
 TOGETHER = ("browser", "docker", "spark")  # folders: what they share is made once in a session
+GROUP = re.compile(r"@[\w-]+$")  # that xdist puts behind the id of a test
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--failures-to", metavar="FILE", help="adds ids of failed tests to FILE")
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks
@@ -52,6 +59,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """What a machine lacks may be left out, but not where the suite decides: CI skips nothing."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if os.environ.get("CI") == "true" and reporter is not None and reporter.stats.get("skipped"):
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    bad = [one.nodeid for kind in ("failed", "error") for one in reporter.stats.get(kind, ())]
+    if os.environ.get("CI") == "true" and reporter.stats.get("skipped"):
         reporter.write_line("tests were skipped, and CI may skip none", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        bad += [one.nodeid for one in reporter.stats["skipped"]]
+    file = session.config.option.failures_to
+    if file is not None:
+        with Path(file).open("a") as failures:
+            failures.writelines(sorted({f"{GROUP.sub('', nodeid)}\n" for nodeid in bad}))

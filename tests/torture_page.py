@@ -84,8 +84,18 @@ def figures() -> str:
         ("Read, ordered or published, and lost or twice", 0 if passed else "no run yet"),
         ("slowest to equal Models and order after healing", f"{slowest:.1f} s"),
     ]
+    told += [("inputs of `make fuzz`, findings", fuzzed())]
     lines = "".join(f"| {what} | {value} |\n" for what, value in told)
     return f"| what | figure |\n| --- | ---: |\n{lines}\n"
+
+
+def fuzzed() -> str:
+    """Over all runs with --note: inputs that all targets read, and what differed."""
+    with (tree.ROOT / FIGURES).open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["command"].startswith("fuzz ")]
+    counts = [dict(_COUNT.findall(row["figure"])) for row in rows]
+    sums = (sum(int(count[name]) for count in counts) for name in ("inputs", "findings"))
+    return ", ".join(f"{number:,}" for number in sums)
 
 
 PARTS = {"kinds": kinds, "misdeeds": misdeeds, "figures": figures}

@@ -7,6 +7,7 @@ import { confirmsNeeded, Lineage, need, readGenesis, readInv, Unproven } from ".
 
 export const MEDIA_TYPES = ["application/json", "application/msgpack", "application/octet-stream", "text/plain; charset=utf-8", "application/cloudevents+json"];
 const LEAF = Uint8Array.of(0), INNER = Uint8Array.of(1);
+const HOLE = [0x91, 0xc4, 0x20], HOLE_BYTES = 35; // in the place of an erased entry: an array of its leaf hash
 
 /**
  * @param {Uint8Array} bytes the bundle
@@ -60,7 +61,8 @@ async function steps(bytes, wanted, step) {
   });
   const opened = await step("The entry is in the event", async () => {
     need(same(await rootOf(entry, index, event.count, path), event.root), "the path leads to another root");
-    return [`leaf ${index} of ${event.count}: ${path.length} hashes of the Merkle path lead to the root in the header`, readEntry(entry, event)];
+    const what = isHole(entry) ? "it was erased, and its leaf hash stays; " : "";
+    return [`${what}leaf ${index} of ${event.count}: ${path.length} hashes of the Merkle path lead to the root in the header`, readEntry(entry, event)];
   });
   const line = await step("The cord above", async () => {
     const ids = await readLine(chain, event);
@@ -83,7 +85,7 @@ async function readHeader(bytes, lineage) {
 /** RFC 6962: from the leaf to the root. */
 export async function rootOf(entry, index, count, path) {
   need(index < count, "there is no such entry");
-  let node = await sha256(LEAF, entry), position = index, last = count - 1, used = 0;
+  let node = isHole(entry) ? entry.slice(HOLE.length) : await sha256(LEAF, entry), position = index, last = count - 1, used = 0;
   while (last > 0) {
     if ((position ^ 1) <= last) {
       const sibling = path[used];
@@ -98,7 +100,12 @@ export async function rootOf(entry, index, count, path) {
   return node;
 }
 
+function isHole(bytes) {
+  return bytes.length === HOLE_BYTES && HOLE.every((byte, at) => bytes[at] === byte);
+}
+
 function readEntry(bytes, event) {
+  if (isHole(bytes)) return { erased: true, data: new Uint8Array() };
   const fields = decode(bytes);
   need(Array.isArray(fields) && fields.length === 12, "the entry has another form");
   const [, kind, stream, submitter, , , key, time, type, data] = fields;

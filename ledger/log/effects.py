@@ -53,6 +53,14 @@ class PutBase:
 
 
 @dataclass(frozen=True, slots=True)
+class PutLie:
+    """What a serializer signed and no honest one does. It stays, whatever becomes of the log."""
+
+    culprit: NodeNo
+    proof: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetLog:
     """The whole log and the vote go, and the disk counts as lost: the cluster went on without this
     node, by force, and its operator lets it follow."""
@@ -133,7 +141,9 @@ class LogInputRefused:
     detail: str
 
 
-LogDurable = StoreLogEntry | DropLogFrom | PutVote | PutChosen | PutConfirmed | PutBase | ForgetLog
+LogDurable = (
+    StoreLogEntry | DropLogFrom | PutVote | PutChosen | PutConfirmed | PutBase | PutLie | ForgetLog
+)
 LogSpoken = (
     SendLogMessage
     | EntryChosen

@@ -68,19 +68,28 @@ def prove(accepted: Accepted, other: Accepted | Promise) -> bytes:
 def check_log_proof(
     data: bytes, cluster_id: bytes, keys: dict[NodeNo, NodeId], verify: signing.Verifier
 ) -> LogConviction:
+    found, statements = _read(data)
+    if found.culprit not in keys:
+        refuse(Reason.NOT_A_MEMBER)
+    for statement in statements:
+        if not is_signed(statement, cluster_id, keys[found.culprit], verify):
+            refuse(Reason.BAD_SIGNATURE)
+    return found
+
+
+def kept_conviction(data: bytes) -> LogConviction:
+    """Of a proof that was checked before it was kept."""
+    return _read(data)[0]
+
+
+def _read(data: bytes) -> tuple[LogConviction, tuple[Accepted, Accepted | Promise]]:
     proof = _codec.decode(data)
     accepted = decode_accepted(proof.accepted)
     other = decode_promise(proof.other) if proof.other_is_promise else decode_accepted(proof.other)
-    culprit = NodeNo(accepted.signer)
     lie = contradiction(accepted, other)
     if lie is None:
         refuse(Reason.NO_PROOF, "these two may both be signed")
-    if culprit not in keys:
-        refuse(Reason.NOT_A_MEMBER)
-    for statement in (accepted, other):
-        if not is_signed(statement, cluster_id, keys[culprit], verify):
-            refuse(Reason.BAD_SIGNATURE)
-    return LogConviction(culprit, lie, data)
+    return LogConviction(NodeNo(accepted.signer), lie, data), (accepted, other)
 
 
 class Watch:

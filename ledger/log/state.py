@@ -22,13 +22,14 @@ from quipu.ledger.log.effects import (
     MasterChanged,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     SendLogMessage,
     SerializerConvicted,
     StoreLogEntry,
 )
 from quipu.ledger.log.entry import LogEntry
-from quipu.ledger.log.evidence import LogConviction, Watch, check_log_proof
+from quipu.ledger.log.evidence import Watch, check_log_proof, kept_conviction
 from quipu.ledger.log.messages import LogEvidence, LogMessage, encode_log_message
 from quipu.ledger.log.quorum import Voters
 from quipu.ledger.log.roles import TRANSITIONS, Cause, Role
@@ -100,6 +101,7 @@ class SavedLog:
     chosen: Index = NO_INDEX
     certificate: tuple[bytes, ...] = ()
     confirmed: dict[Index, tuple[bytes, ...]] = field(default_factory=dict)
+    lies: dict[NodeNo, bytes] = field(default_factory=dict)  # the proof of each, by culprit
 
 
 class VoteRecord(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -158,7 +160,7 @@ class LogState:
         self._restore_vote(saved)
         self.tally = Tally(settings.guards)
         self.watch = Watch()
-        self.convictions: dict[NodeNo, LogConviction] = {}
+        self.convictions = {no: kept_conviction(proof) for no, proof in saved.lies.items()}
         self.role = Role.RECOVERING if self.recovering else Role.FOLLOWER
         self.master: NodeNo | None = None
         self.heard_ms: int | None = None  # when the master was heard last
@@ -367,6 +369,7 @@ class LogState:
         if found.culprit in self.convictions:
             return
         self.convictions[found.culprit] = found
+        turn.keep(PutLie(found.culprit, proof))
         turn.say(SerializerConvicted(found))
         turn.send_all(self.others, LogEvidence(proof))
 

@@ -47,6 +47,16 @@ class RemoveClient(
     client_id: U32
 
 
+class ChangeRights(
+    msgspec.Struct, array_like=True, frozen=True, tag=39, forbid_unknown_fields=True
+):
+    """Another access list for a client that there is, from here on. Its number, its ids and its
+    results stay: the seed's remove and add would give it another number."""
+
+    client_id: U32
+    acl: AclId
+
+
 class ReadResults(msgspec.Struct, array_like=True, frozen=True, tag=35, forbid_unknown_fields=True):
     """READ(upto, have), as the client signed it: it holds the results up to `have`."""
 
@@ -56,7 +66,7 @@ class ReadResults(msgspec.Struct, array_like=True, frozen=True, tag=35, forbid_u
     signature: Annotated[bytes, msgspec.Meta(max_length=limits.ENTRY_SIGNATURE_BYTES_MAX)]
 
 
-ClientItem = AccessList | AddClient | RemoveClient | ReadResults
+ClientItem = AccessList | AddClient | RemoveClient | ChangeRights | ReadResults
 
 _codec: Canonical[ClientItem] = Canonical(ClientItem, limits.CLIENT_ITEM_BYTES_MAX)  # type: ignore[arg-type]
 

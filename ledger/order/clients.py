@@ -4,6 +4,7 @@ A pure function of the order: every executor holds the same. What a request does
 elsewhere; here is decided only whether it is its turn, and what is kept of its result.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, NewType
@@ -111,6 +112,9 @@ class Clients:
     def forget(self, number: ClientId) -> None:
         """As if it had never been: its later requests are of an unknown client."""
         self._clients.pop(number, None)
+
+    def all(self) -> Iterable[tuple[ClientId, Client]]:
+        return self._clients.items()
 
     def of(self, number: ClientId) -> Client | None:
         return self._clients.get(number)

@@ -46,9 +46,9 @@ ROLES: dict[ConfigKind, NodeRole] = {
     ConfigKind.REMOVE_CONFIG: NodeRole.CONFIG,
 }
 ADDING = (ConfigKind.ADD_EXECUTOR, ConfigKind.ADD_INGEST, ConfigKind.ADD_CONFIG)
-# Without these nobody could write, or ask for a change.
-NEEDED = (ConfigKind.REMOVE_INGEST, ConfigKind.REMOVE_CONFIG)
-BY_DEFAULT = (NodeRole.INGEST, NodeRole.CONFIG)  # every member is these until it is removed
+# Without these nobody could write, ask for a change, or have what executors begin from.
+NEEDED = (ConfigKind.REMOVE_INGEST, ConfigKind.REMOVE_CONFIG, ConfigKind.REMOVE_EXECUTOR)
+BY_DEFAULT = tuple(NodeRole)  # every member is all of these until it is removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,13 @@ class ConfigStream:
         if change is not None and change.kind is ConfigKind.REMOVE_INGEST:
             return self.has(node, NodeRole.INGEST) and change.nodes != (node,)
         return self.has(node, NodeRole.INGEST)
+
+    def executes(self, node: NodeNo) -> bool:
+        """Whether it is an executor node, or catches up to become one."""
+        change = self.in_flight
+        if change is not None and change.kind is ConfigKind.ADD_EXECUTOR:
+            return change.nodes == (node,) or self.has(node, NodeRole.EXECUTOR)
+        return self.has(node, NodeRole.EXECUTOR)
 
     # --- what the log says ----------------------------------------------------------------------
     def refusal(

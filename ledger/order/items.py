@@ -16,7 +16,7 @@ from quipu.ledger.refusals import Refused
 
 Name = Annotated[
     str,
-    msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=limits.SEQUENCE_NAME_BYTES_MAX),
+    msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]*\Z", max_length=limits.SEQUENCE_NAME_BYTES_MAX),
 ]
 Count = Annotated[int, msgspec.Meta(ge=1, le=limits.SEQUENCE_LOCK_MAX)]
 

@@ -17,6 +17,7 @@ from quipu.ledger.order.client_items import (
     AccessList,
     AclId,
     AddClient,
+    ChangeRights,
     ClientItem,
     ReadResults,
     RemoveClient,
@@ -65,13 +66,19 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
+class RightsChanged:
+    client: ClientId
+    acl: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOrdered:
     """Of a client that there is: executors answer it."""
 
     client: ClientId
 
 
-RegistryOutcome = Listed | Registered | Removed | ReadOrdered | RegistryRefusal
+RegistryOutcome = Listed | Registered | Removed | RightsChanged | ReadOrdered | RegistryRefusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,8 @@ class Registry:
                 return self._add(item)
             case RemoveClient():
                 return self._remove(ClientId(item.client_id))
+            case ChangeRights():
+                return self._change(ClientId(item.client_id), item.acl)
             case ReadResults():
                 number = ClientId(item.client_id)
                 return self.refusal(number) or ReadOrdered(number)
@@ -174,3 +183,12 @@ class Registry:
             return refusal
         self.clients[number] = replace(self.clients[number], removed=True)
         return Removed(number)
+
+    def _change(self, number: ClientId, acl: bytes) -> RegistryOutcome:
+        refusal = self.refusal(number)
+        if refusal is not None:
+            return refusal
+        if acl not in self.lists:
+            return RegistryRefusal.UNKNOWN_LIST
+        self.clients[number] = replace(self.clients[number], acl=acl)
+        return RightsChanged(number, acl)

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from quipu.ledger import limits, quorum, signing
-from quipu.ledger.canonical import encode
+from quipu.ledger.canonical import encode, fits_bytes
 from quipu.ledger.epochs import EpochDocument, Name, Policy, Roles
 from quipu.ledger.event import U64, Bytes32
 from quipu.ledger.refusals import Reason, refuse
@@ -85,9 +85,19 @@ def wish_id(wish: Wish) -> bytes:
     return signing.tagged_hash(signing.TAG_WISH, encode(wish))
 
 
+def has_fitting_names(candidate: Candidate) -> bool:
+    """The document that makes the wish true bounds bytes; the form of a wish, characters."""
+    host = "" if candidate.where is None else candidate.where[0]
+    names = (candidate.name, *candidate.roles, host)
+    return all(fits_bytes(name, limits.NAME_BYTES_MAX) for name in names)
+
+
 def check_wish(wish: Wish) -> None:
     """Refuses what no roster could be."""
     nodes = {candidate.node_id for candidate in wish.candidates}
     if len(nodes) != len(wish.candidates):
         refuse(Reason.MALFORMED, "a member stands twice")
+    for candidate in wish.candidates:
+        if not has_fitting_names(candidate):
+            refuse(Reason.MALFORMED, "a name of more bytes than its document takes")
     quorum.max_confirms(wish.policy, len(nodes))

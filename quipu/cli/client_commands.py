@@ -91,6 +91,24 @@ def show(of: Remote, number: Number) -> None:
 
 
 @remote
+def rights(
+    of: Remote,
+    number: Number,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", help="TABLES=read,write,schema; repeat it."),
+    ] = None,
+    nothing: Annotated[bool, typer.Option("--nothing", help="It may do nothing more.")] = False,
+) -> None:
+    """Give a client other rights in place of those it has; its ids and results stay."""
+    if (not allow) == (not nothing):
+        fail("give --allow for each rule that it has from now on, or --nothing", Exit.USAGE)
+    rules = [{"tables": tables, "rights": names} for tables, names in map(_rule, allow or ())]
+    with of.client() as client:
+        of.show(client.change_rights(number, rights=rules))
+
+
+@remote
 def remove(of: Remote, number: Number) -> None:
     """Remove a client: its results are deleted, its number is never given again."""
     with of.client() as client:

@@ -34,17 +34,12 @@ async def start_faces(
     ledger: Ledger, settings: Settings, administration: Administration
 ) -> HttpFaces:
     """Raises `CannotStart`."""
-    _check_tls_files(settings.api)
     try:
         return HttpFaces(await server.serve(ledger, api_settings(settings), administration))
     except (SocketPathTooLong, SocketPathUnusable) as error:
         raise BadSetting(
             f"the admin socket cannot be made: {error}",
             "Name another place: --set admin.socket=/run/quipu/admin.sock (107 bytes at most).",
-        ) from error
-    except server.PublicWithoutAuth as error:
-        raise BadSetting(
-            str(error), "With a file of tokens: --set api.tokens_file=FILE. Without: --insecure."
         ) from error
     except TokensUnusable as error:
         raise KeyExposed(str(error), "`quipu token new` writes such a file.") from error
@@ -55,6 +50,18 @@ async def start_faces(
         ) from error
     except OSError as error:
         raise _cannot_listen(settings, error) from error
+
+
+def check_faces(settings: Settings) -> None:
+    """What is wrong with them whatever node they are of: said before one is made. Raises
+    `CannotStart`."""
+    _check_tls_files(settings.api)
+    try:
+        api_settings(settings).refuse_public_without_auth()
+    except server.PublicWithoutAuth as error:
+        raise BadSetting(
+            str(error), "With a file of tokens: --set api.tokens_file=FILE. Without: --insecure."
+        ) from error
 
 
 def _check_tls_files(api: ApiSettings) -> None:

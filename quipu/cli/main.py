@@ -173,6 +173,9 @@ store.command("restore", epilog="Example: `quipu store restore /backups/monday -
 store.command("repair", epilog="Example: `quipu store repair --data-dir var`")(
     store_commands.repair
 )
+store.command("erase", epilog="Example: `quipu store erase 5f0c…:0 --data-dir var`")(
+    store_commands.erase
+)
 store.command("prune", epilog="Example: `quipu store prune --keep 90d --dry-run --data-dir var`")(
     store_commands.prune
 )
@@ -230,6 +233,9 @@ client.command(
 )(client_commands.new)
 client.command("list", epilog="Example: `quipu client list`")(client_commands.every)
 client.command("show", epilog="Example: `quipu client show 1`")(client_commands.show)
+client.command("rights", epilog="Example: `quipu client rights 1 --allow 'stock*=read,write'`")(
+    client_commands.rights
+)
 client.command("remove", epilog="Example: `quipu client remove 1`")(client_commands.remove)
 client.command(
     "execute",

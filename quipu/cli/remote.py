@@ -196,7 +196,7 @@ def explained() -> Iterator[None]:
         if isinstance(error, Unreachable):
             print("  `quipu run` starts a node; --url names another one.", file=sys.stderr)
         if problem is not None:
-            for place in problem.errors:
+            for place in problem.errors if len(problem.errors) > 1 else ():  # one is said already
                 print(
                     f"  {place.get('pointer') or '(body)'}: {place.get('detail')}", file=sys.stderr
                 )

@@ -10,11 +10,11 @@ from typing import Any
 
 import uvloop
 
-from quipu.cli.faces import HttpFaces, start_faces
+from quipu.cli.faces import HttpFaces, check_faces, start_faces
 from quipu.ledger.epochs import cluster_id_of
 from quipu.node import clock, failpoints, limits, open_files, program
 from quipu.node.exits import CannotStart, Exit
-from quipu.node.logs import Log, Threshold, bridge, open_log
+from quipu.node.logs import Threshold, bridge, open_log
 from quipu.node.program import Faces, Node
 from quipu.node.service import Ledger
 from quipu.node.settings import Settings
@@ -23,6 +23,7 @@ from quipu.p2p.addresses import uri_of
 
 def run_node(settings: Settings, as_json: bool, again: Callable[[], Settings]) -> Exit:
     """`again` reads the configuration anew, for a reload. Raises `CannotStart`."""
+    check_faces(settings)
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
     clock.set_wrong(os.environ.get(clock.VARIABLE, ""))
     sys.setswitchinterval(limits.GIL_SWITCH_S)
@@ -40,7 +41,7 @@ def run_node(settings: Settings, as_json: bool, again: Callable[[], Settings]) -
     async def start(node: Node) -> Faces:
         faces = await start_faces(node.ledger, settings, node.administration)
         node.administration.threshold = threshold
-        node.administration.reload = partial(_reload, faces, threshold, log, again)
+        node.administration.reload = partial(_reload, node, faces, threshold, again)
         _say_ready(node.ledger, settings, faces.urls, as_json)
         log.info("running", node=node.ledger.node_id.hex()[:16], **faces.urls)
         return faces
@@ -53,17 +54,17 @@ def run_node(settings: Settings, as_json: bool, again: Callable[[], Settings]) -
 
 
 def _reload(
-    faces: HttpFaces, threshold: Threshold, log: Log, again: Callable[[], Settings]
+    node: Node, faces: HttpFaces, threshold: Threshold, again: Callable[[], Settings]
 ) -> list[str]:
     """What can be changed without a start; the rest of the configuration waits for one."""
-    faults = faces.reload()
+    faults, log = [*faces.reload(), *node.read_secrets()], node.log
     try:
         threshold.move(again().log.level)
     except CannotStart as error:
         faults.append(f"configuration: {error.what}")
     for fault in faults:
         log.error("not read again", what=fault)
-    log.info("read again: tokens, certificate, log level", level=threshold.level)
+    log.info("read again: tokens, certificate, secrets, log level", level=threshold.level)
     return faults
 
 

@@ -36,7 +36,7 @@ def add(
     settings: Set = None,
     json: Json = False,
 ) -> None:
-    """First step, on every node: accept the new secret, too, from the next start on."""
+    """First step, on every node: accept the new secret, too; at once where the node runs."""
     from quipu.node import secret_change
 
     _change(lambda folder: secret_change.add(folder, source), data_dir, config, settings, json)
@@ -80,11 +80,15 @@ def _change(
     json: bool,
 ) -> None:
     with explained():
+        from quipu.cli.admin_socket import running_node
         from quipu.cli.storing import show
 
         found = load(config, flags_of(settings, data_dir=data_dir)).settings
         held = change(found.node.data_dir.absolute())
-        show({"secrets": held if json else " ".join(held), "next": "start the node again"}, json)
+        node = running_node(found)
+        faults = node.ask("POST", "/v1/admin/reload")["faults"] if node is not None else []
+        takes = "; ".join(faults) or ("now" if node is not None else "at the next start")
+        show({"secrets": held if json else " ".join(held), "takes effect": takes}, json)
 
 
 def bundle(

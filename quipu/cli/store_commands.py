@@ -141,6 +141,26 @@ def prune(
         storing.prune(found, storing.PruneWish(keep, keep_mib, dry_run), json)
 
 
+def erase(
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="The id of an entry.")],
+    timeout: Annotated[
+        str, typer.Option("--timeout", help="How long to wait for its end.")
+    ] = "30s",
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    settings: Set = None,
+    json: Json = False,
+) -> None:
+    """Erase what an entry of an erasable stream says, on every node and for ever; its place, its
+    receipts and its proof stay. The node must run; `compact` then takes it out of the file, too.
+    Exit code 8: it is asked for, and waits for what the answer says."""
+    with explained():
+        from quipu.cli import storing
+
+        found = load(config, flags_of(settings, data_dir=data_dir)).settings
+        raise typer.Exit(int(storing.erase(found, entry, timeout, json)))
+
+
 def repair(
     data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
 ) -> None:
@@ -208,8 +228,8 @@ def leave(
 def reload(
     data_dir: DataDir = None, config: ConfigFile = None, settings: Set = None, json: Json = False
 ) -> None:
-    """Let the node read its tokens, its certificate and its log level again, as SIGHUP does. Exit
-    code 1: something could not be read, and goes on as it was."""
+    """Let the node read its tokens, its certificate, the cluster's secrets and its log level again,
+    as SIGHUP does. Exit code 1: something could not be read, and goes on as it was."""
     with explained():
         from quipu.cli import storing
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import typer
 
@@ -22,6 +22,7 @@ from quipu.node.founding import GENESIS_FILE
 from quipu.node.key_list import KeyRow, key_rows
 from quipu.node.pruned_store import PruneOrder, prune_directory
 from quipu.node.pruning import retention_of
+from quipu.node.restoring import Places
 from quipu.node.restoring import restore as restore_store
 from quipu.node.settings import Settings
 from quipu.node.soundness import Soundness
@@ -34,6 +35,14 @@ from quipu.storage.store import StoreError
 from quipu.storage.verification import Report, verify_store
 
 CHANGE_ANSWER_S = 150.0  # a node waits 120 s for the end of a change at most
+
+WAITING = {
+    "finality": "It goes once enough members have confirmed the entry that asks for it.",
+    "checkpoint": "It goes with the next checkpoint, in ten minutes at most, or now: "
+    "`quipu members checkpoint`.",
+    "entry": "It goes as soon as this node holds it.",
+    "commit": "It goes as soon as the disk takes it.",
+}
 
 
 class Wanted(NamedTuple):
@@ -85,13 +94,15 @@ def backup(settings: Settings, target: Path, as_json: bool) -> None:
     else:
         with named_errors(), bar() as report:
             genesis = _folder(settings) / GENESIS_FILE
-            done = copy_store(_store(settings), target, report, [genesis])
+            of_executor = settings.executor_dir
+            done = copy_store(_store(settings), target, report, [genesis], of_executor)
     show(done, as_json)
 
 
 def restore(settings: Settings, source: Path, is_set_aside: bool, as_json: bool) -> None:
     with named_errors(), bar() as report:
-        done = restore_store(source, _folder(settings), is_set_aside, report)
+        places = Places(_folder(settings), settings.executor_dir)
+        done = restore_store(source, places, is_set_aside, report)
     show(done, as_json)
 
 
@@ -140,6 +151,17 @@ def prune(settings: Settings, wish: PruneWish, as_json: bool) -> None:
     finally:
         directory.close()
     show(done, as_json)
+
+
+def erase(settings: Settings, identity: str, timeout: str, as_json: bool) -> Exit:
+    query = urlencode({"timeout": timeout})
+    path = f"/v1/entries/{quote(identity, safe='')}?{query}"
+    done = _running(settings).ask("DELETE", path, None, CHANGE_ANSWER_S)
+    show(done, as_json)
+    if done["erased"]:
+        return Exit.OK
+    print(WAITING[done["waits_for"]], file=sys.stderr)
+    return Exit.WAITED
 
 
 def drain(settings: Settings, timeout_s: float, as_json: bool) -> Exit:

@@ -52,6 +52,20 @@ class AsyncClients(ABC):
         """Raises `NotFound`."""
         return await self._json(f"/v1/clients/{number}")
 
+    async def change_rights(
+        self,
+        number: int,
+        *,
+        rights: Sequence[Mapping[str, Any]] | None = None,
+        acl_id: str | None = None,
+    ) -> Any:
+        """Other rights from one place in the order on; its ids and results stay."""
+        body = {"rights": list(rights)} if rights is not None else {"acl_id": acl_id}
+        content, headers = msgspec.json.encode(body), {"Content-Type": JSON}
+        path = f"/v1/clients/{number}/rights"
+        answer = await self._transport.ask_first("PUT", path, content, headers, rounds=1)
+        return msgspec.json.decode(answer.body)
+
     async def remove_client(self, number: int) -> Any:
         """Its results are deleted, and its number is never given again."""
         answer = await self._transport.ask_first("DELETE", f"/v1/clients/{number}", rounds=1)
@@ -129,6 +143,16 @@ class Clients(ABC):
     def client(self, number: int) -> Any:
         """Raises `NotFound`."""
         return self._run(self._client.client(number))
+
+    def change_rights(
+        self,
+        number: int,
+        *,
+        rights: Sequence[Mapping[str, Any]] | None = None,
+        acl_id: str | None = None,
+    ) -> Any:
+        """Other rights from one place in the order on; its ids and results stay."""
+        return self._run(self._client.change_rights(number, rights=rights, acl_id=acl_id))
 
     def remove_client(self, number: int) -> Any:
         """Its results are deleted, and its number is never given again."""

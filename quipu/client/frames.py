@@ -9,6 +9,7 @@ import msgspec
 
 VERSION = 1
 HLC_SHIFT = 16  # the lower bits of a time are a counter
+YEAR_9999_MS = 253_402_300_799_999  # its end
 
 
 class StoredRun(msgspec.Struct, array_like=True, gc=False):
@@ -85,9 +86,13 @@ def encode_frame(first: int, items: list[Item]) -> bytes:
 
 def decode_answer(data: bytes) -> Answer:
     """Raises `msgspec.DecodeError`."""
-    return _answers.decode(data)
+    try:
+        return _answers.decode(data)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def time_text(hlc: int) -> str:
-    seconds, ms = divmod(hlc >> HLC_SHIFT, 1_000)
+    """What no calendar holds shows as its last moment."""
+    seconds, ms = divmod(min(max(hlc >> HLC_SHIFT, 0), YEAR_9999_MS), 1_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"

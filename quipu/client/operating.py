@@ -6,7 +6,7 @@ A node takes them from its own machine alone, with a token of scope admin.
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -26,7 +26,7 @@ class AsyncOperator:
         return await self._admin("POST", "/v1/admin/drain", rounds=1)
 
     async def reload(self) -> Any:
-        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        """Tokens, certificate, secrets, log level are read again; `faults`: what could not be."""
         return await self._admin("POST", "/v1/admin/reload", rounds=1)
 
     async def set_log_level(self, level: str) -> Any:
@@ -61,6 +61,12 @@ class AsyncOperator:
         asked = {name: value for name, value in said.items() if value is not None}
         query = urlencode({**asked, "dry_run": str(dry_run).lower()})
         return await self._admin("POST", f"/v1/admin/prune?{query}", rounds=1)
+
+    async def erase(self, entry_id: str, *, within: str = "30s") -> Any:
+        """What the entry says goes, on every node; its place and its proof stay. `erased` is false
+        where it `waits_for` something when the time is over. Raises `Conflict`, `NotFound`."""
+        path = f"/v1/entries/{quote(entry_id)}?timeout={within}"
+        return await self._admin("DELETE", path, rounds=1)
 
     async def operations(self) -> Any:
         """What runs, and what has ended since the start."""
@@ -122,7 +128,7 @@ class Operator(ABC):
         return self._run(self._client.drain())
 
     def reload(self) -> Any:
-        """Tokens, certificate and log level are read again; `faults` says what could not be."""
+        """Tokens, certificate, secrets, log level are read again; `faults`: what could not be."""
         return self._run(self._client.reload())
 
     def set_log_level(self, level: str) -> Any:
@@ -152,6 +158,11 @@ class Operator(ABC):
         """Lets go what is older than `keep` ("30d") or what makes the store larger than `keep_mib`,
         else what the settings say; as `backup` begins a copy."""
         return self._run(self._client.prune(keep=keep, keep_mib=keep_mib, dry_run=dry_run))
+
+    def erase(self, entry_id: str, *, within: str = "30s") -> Any:
+        """What the entry says goes, on every node; its place and its proof stay. `erased` is false
+        where it `waits_for` something when the time is over. Raises `Conflict`, `NotFound`."""
+        return self._run(self._client.erase(entry_id, within=within))
 
     def operations(self) -> Any:
         """What runs, and what has ended since the start."""

@@ -73,8 +73,7 @@ class Devnet:
         with HeldPorts(count * PORTS_PER_NODE) as ports:
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                plan = found(folder, members, observers, ports.numbers)
-                plan.settings = list(settings)
+                plan = found(folder, members, observers, ports.numbers, settings)
                 write_plan(folder, plan)
             except BaseException:
                 for left in folder.iterdir():

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from quipu.devnet.plan import DATA_FOLDER, NodePlan, Plan
@@ -19,8 +20,11 @@ MS_PER_S = 1_000
 PORTS_PER_NODE = 3
 
 
-def found(folder: Path, members: int, observers: int, ports: list[int]) -> Plan:
-    """Raises `CannotStart`."""
+def found(
+    folder: Path, members: int, observers: int, ports: list[int], settings: Sequence[str] = ()
+) -> Plan:
+    """`settings` are for each node; what the genesis has to say is taken from them. Raises
+    `CannotStart`."""
     nodes = []
     for number in range(1, members + observers + 1):
         name = f"n{number}"
@@ -34,6 +38,7 @@ def found(folder: Path, members: int, observers: int, ports: list[int]) -> Plan:
         CLUSTER_NAME,
         int(time.time() * MS_PER_S),
         secrets.token_bytes(RANDOM_BYTES),
+        _streams_erasable(settings),
         others=tuple(OtherFounder(n.name, *_where(n)) for n in others if n.is_member),
     )
     genesis, secret = _make(folder, first, founding)
@@ -42,7 +47,12 @@ def found(folder: Path, members: int, observers: int, ports: list[int]) -> Plan:
     invitation.write(folder / INVITATION_FILE)
     for node in others:
         _make(folder, node, Joining(invitation, secrets.token_bytes(RANDOM_BYTES)))
-    return Plan(PLAN_VERSION, invitation.cluster_id.hex(), nodes)
+    return Plan(PLAN_VERSION, invitation.cluster_id.hex(), nodes, list(settings))
+
+
+def _streams_erasable(settings: Sequence[str]) -> tuple[str, ...]:
+    named = dict(setting.partition("=")[::2] for setting in settings)
+    return tuple(filter(None, named.get("node.streams_erasable", "").split(",")))
 
 
 def _where(node: NodePlan) -> tuple[NodeId, Endpoint]:

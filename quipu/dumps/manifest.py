@@ -25,6 +25,17 @@ ENTRIES_CHOICES = ("described", "with data", "none")
 BUCKETS_TABLE = "buckets"
 TAG = "dump"
 SIGNATURE_TAG = b"quipu/sig/dump/1\0"
+NUMBERS = (
+    "number",
+    "taken_ms",
+    "as_of_ms",
+    "feed_from",
+    "feed_upto",
+    "events",
+    "read",
+    "history_from",
+    "feed_first",
+)
 _HEX_ID = re.compile(r"[0-9a-f]{64}\Z")
 _NAME = re.compile(r"[a-z]+/[a-z0-9-]+\.(parquet|bin)\Z")
 
@@ -64,6 +75,8 @@ class Manifest:
     receipt_marks: tuple[tuple[int, int, int], ...]  # signer_no, newest number, Invs up to it
     files: tuple[DumpFile, ...]
     signature: str = ""
+    history_from: int = 0  # the epoch whose cut it begins with; 0: it has all
+    feed_first: int = 1  # first position in it
 
     @property
     def hash(self) -> bytes:
@@ -85,6 +98,8 @@ def canonical(value: object) -> bytes:
 def _unsigned(manifest: Manifest) -> dict[str, Any]:
     fields = asdict(manifest)
     del fields["signature"]
+    if not manifest.history_from:  # as dumps were before there was pruning
+        del fields["history_from"], fields["feed_first"]
     return {"format": FORMAT, **fields}
 
 
@@ -124,6 +139,10 @@ def _manifest(fields: dict[str, Any]) -> Manifest:
     absent = tuple(fields.pop("absent"))
     marks = tuple((no, number, count) for no, number, count in fields.pop("receipt_marks"))
     found = Manifest(**fields, files=files, absent=absent, receipt_marks=marks)
+    for name in NUMBERS:
+        _need(type(getattr(found, name)) is int, f"{name} is a number")
+    _need(type(found.previous) is str and type(found.signature) is str, "hashes are texts")
+    _need(all(type(number) is int for mark in marks for number in mark), "marks are numbers")
     for name in ("cluster_id", "node_id", "genesis_sha256"):
         _need(_HEX_ID.match(getattr(found, name)) is not None, f"{name} is no id")
     _need(found.entries in ENTRIES_CHOICES, f"entries {found.entries!r}")

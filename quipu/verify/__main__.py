@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quipu.verify.bundle import Verified, verify
+from quipu.verify.events import ERASED
 from quipu.verify.rosters import Member
 from quipu.verify.values import VerificationFailed
 
@@ -47,6 +48,7 @@ def as_json(verified: Verified) -> dict[str, object]:
         "idempotency_key": entry.idempotency_key,
         "time_ms": entry.time_ms,
         "content_type": entry.content_type,
+        "leaf_hash": entry.leaf_hash.hex(),
         "data_base64": base64.b64encode(entry.data).decode(),
     }
 
@@ -62,7 +64,9 @@ def _as_text(verified: Verified, pinned: bool) -> str:
             + ("" if pinned else " (not pinned: give --genesis to check it)"),
             f"author     {verified.author.number} {verified.author.name!a}",
             f"place      journal {verified.journal}, seq {verified.seq}",
-            f"stream     {entry.stream}, {len(entry.data)} bytes, {entry.content_type}",
+            f"stream     {entry.stream}, {len(entry.data)} bytes, {entry.content_type}"
+            if entry.kind != ERASED
+            else f"erased     its leaf hash was {entry.leaf_hash.hex()}",
             f"confirmed  by {len(verified.confirmed_by)} {beside}: {names}",
             f"required   {verified.required}",
             *([f"forced     epoch {_numbers(verified.forced)}"] if verified.forced else []),

@@ -37,6 +37,8 @@ MEDIA_TYPES = {
     4: "application/cloudevents+json",
 }
 ENTRY_KINDS = {0: "data", 1: "config", 2: "void"}
+ERASED = "erased"  # the kind of what is gone: its place and its leaf hash are proven
+_HOLE = b"\x91\xc4\x20"  # an array of one leaf hash, in the place of an entry's twelve fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class VerifiedEntry:
     salt: bytes | None
     signature_type: int
     signature: bytes | None
+    leaf_hash: bytes  # in the event's tree; all there is of an erased one
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,19 @@ def _media_type(value: object) -> str:
     return text
 
 
+def leaf_of(data: bytes) -> bytes:
+    """Of an entry, or of what stands in the place of an erased one."""
+    return data[len(_HOLE) :] if _is_hole(data) else sha256(b"\0" + data).digest()
+
+
+def _is_hole(data: bytes) -> bool:
+    return data.startswith(_HOLE) and len(data) == len(_HOLE) + 32
+
+
 def read_entry(data: bytes, event: Event) -> VerifiedEntry:
+    if _is_hole(data):
+        nothing, leaf = (None,) * 4, leaf_of(data)
+        return VerifiedEntry(ERASED, "", *nothing, event.hlc >> 16, "", b"", None, 0, None, leaf)
     fields = array_of(decoded(data, ENTRY_BYTES_MAX, "entry"), 12, "entry")
     salt, kind, stream, submitter, client_id, message_id, key, time_ms, *rest = fields
     media_type, content, sig_type, signature = rest
@@ -137,6 +152,7 @@ def read_entry(data: bytes, event: Event) -> VerifiedEntry:
         salt=None if salt is None else bytes_of(salt, "salt", 16),
         signature_type=int_of(sig_type, 255, "signature type"),
         signature=None if signature is None else bytes_of(signature, "entry signature"),
+        leaf_hash=leaf_of(data),
     )
 
 
@@ -145,7 +161,7 @@ def check_path(entry: object, index: int, path: object, event: Event) -> None:
     need(index < event.count, "there is no such entry")
     steps = [bytes_of(step, "path", 32) for step in list_of(path, 64, "path")]
     position, last = index, event.count - 1
-    node = sha256(b"\0" + bytes_of(entry, "entry")).digest()
+    node = leaf_of(bytes_of(entry, "entry"))
     for step in steps:
         need(last > 0, "the path is too long")
         if position & 1 or position == last:

@@ -5,6 +5,7 @@ Names are compared as SQLite does, without regard to the case of ASCII letters. 
 """
 
 from enum import IntFlag
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -49,8 +50,10 @@ def encode_acl(acl: Acl) -> bytes:
     return encode(acl)
 
 
+@lru_cache(limits.LISTS_DECODED_MAX)
 def decode_acl(data: bytes) -> Acl:
-    """Refused: anything but the canonical bytes of a list within its limits."""
+    """Refused: anything but the canonical bytes of a list within its limits. Clients with equal
+    lists share one, so that what was granted is not asked again for each of them."""
     return _codec.decode(data)
 
 

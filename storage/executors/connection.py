@@ -79,6 +79,7 @@ def connect(file: Path, *, readonly: bool = False) -> Connection:
         if not readonly:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {limits.WAL_PAGES}")
     except sqlite3.Error as error:
         connection.close()
         raise_named(error, file)

@@ -74,6 +74,8 @@ class Database:
     rights: Acl = EVERYTHING
     budget: Budget = field(default_factory=Budget)
     _schema_touched: bool = False
+    _schema: int = -1  # the version that names and `_checked` are of
+    _checked: dict[tuple[str, int], Acl] = field(default_factory=dict)  # text and values: rights
 
     def attach(self) -> None:
         """Makes itself the connection's judge."""
@@ -108,6 +110,16 @@ class Database:
     def check(self, sql: str, parameters: Sequence[Value] = ()) -> None:
         """Prepares one statement and does not run it. Raises MessageFailed where it could never
         run; a table that is missing may be there by the time it is executed."""
+        place = (sql, len(parameters))
+        if self._checked.get(place) is self.rights:
+            return
+        self._check(sql, parameters)
+        if len(self._checked) >= limits.STATEMENTS_CHECKED_MAX:
+            self._checked.clear()
+        if len(sql) <= limits.STATEMENT_KEPT_CHARACTERS_MAX:
+            self._checked[place] = self.rights
+
+    def _check(self, sql: str, parameters: Sequence[Value]) -> None:
         words = checked(sql)
         self.gate.close(self.rights, words)
         try:
@@ -125,6 +137,14 @@ class Database:
         if self._schema_touched:
             self.load_names()
             self._schema_touched = False
+
+    def follow(self) -> None:
+        """What another connection has made of the tables."""
+        (version,) = self.connection.execute("PRAGMA schema_version").fetchone()
+        if version != self._schema:
+            self._checked.clear()
+            self.load_names()
+            self._schema = version
 
     def load_names(self) -> None:
         rows = self.connection.execute(

@@ -172,6 +172,9 @@ class Desk:
                 return Taken(Outcome(Code.OK))
             case registries.Registered(client, acl):
                 return self._added(client, acl)
+            case registries.RightsChanged(client, acl):
+                self._registry_changed = True
+                return Taken(Outcome(Code.OK), (AddClient(client, self._rules(acl)),))
             case registries.Removed(client):
                 self._removed(client)
                 return Taken(Outcome(Code.OK), (RemoveClient(client),))
@@ -184,10 +187,13 @@ class Desk:
         public = self.registry.clients[client].public
         self.clients.put(client, orders.Client(NodeId(public)))
         self.connection.execute("INSERT INTO quipu_keys VALUES (?, ?, x'')", (client, public))
+        return Taken(Outcome(Code.OK), (AddClient(client, self._rules(acl)),))
+
+    def _rules(self, acl: bytes) -> bytes:
         (rules,) = self.connection.execute(
             "SELECT rules FROM quipu_lists WHERE id = ?", (acl,)
         ).fetchone()
-        return Taken(Outcome(Code.OK), (AddClient(client, _readable(rules)),))
+        return _readable(rules)
 
     def _removed(self, client: orders.ClientId) -> None:
         self._registry_changed = True
@@ -241,6 +247,9 @@ class Desk:
             return None
         proof = b"" if known.proof is None else _proof_bytes(known.proof)
         return Standing(known.public, known.next_id, known.have, proof)
+
+    def terminated(self) -> list[int]:
+        return [number for number, client in self.clients.all() if client.proof is not None]
 
     def signed_digest(self, client: ClientId, message: MessageId) -> bytes | None:
         """Of what the client has signed for that id; None where nothing is kept of it."""

@@ -53,9 +53,16 @@ QUERY_STEPS_PER_LOOK = 10_000  # virtual machine steps between two looks at the 
 
 # --- one process ---------------------------------------------------------------------------------
 CACHE_KIB = 16 * KIB  # pages held by one connection; fixed, for sorters spill by it
+LISTS_DECODED_MAX = 64  # access lists of clients that ask again and again: 4 MiB at most
+STATEMENTS_CHECKED_MAX = 1_024  # texts that were found fit, until tables or rights are others
+CHECKED_AT_ONCE_BYTES = 4 * KIB  # a request of that size is checked in half a millisecond
+CHECKED_AT_ONCE_MESSAGES = 16
+ANSWERS_OF_GATE_MAX = 1_024  # what SQLite asks about one kind of statement: its columns
+WAL_PAGES = 4_096  # 16 MiB are written before they go to the file: a synced copy costs 10 ms
 STATEMENTS_PARSED_MAX = 1_024  # texts whose words are remembered
 STATEMENT_KEPT_CHARACTERS_MAX = 4_096  # longer ones are read anew: 4 MiB remembered at most
 BUSY_TIMEOUT_S = 5.0  # a checkpoint of another connection may hold the file that long
 SNAPSHOT_PAGES_PER_STEP = 1_024  # 4 MiB copied at a time
+SET_ASIDE_MAX = 1_000  # databases kept beside the one in use; somebody ought to look at them
 FILE_BYTES_PER_READ = 1 * MIB  # of a snapshot as it is hashed
 SQLITE_VERSION_LEAST = (3, 37, 0)  # the first with STRICT and with the list of tables

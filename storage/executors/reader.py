@@ -17,7 +17,7 @@ from quipu.storage.executors.connection import connect, modules_of
 from quipu.storage.executors.database import Database
 from quipu.storage.executors.executor import Mark, RequestRefused
 from quipu.storage.executors.gate import Gate
-from quipu.storage.executors.interpreter import Interpreter
+from quipu.storage.executors.interpreter import Interpreter, SqlInterpreter
 from quipu.storage.executors.outcome import Code, MessageFailed, Row, Value, encoded_bytes
 from quipu.storage.executors.request import CHECKPOINT, Request
 from quipu.storage.executors.snapshots import state_of
@@ -58,16 +58,36 @@ class Reader:
             detail = f"over {limits.MESSAGES_PER_REQUEST_MAX} messages"
             raise RequestRefused(0, Code.TOO_MANY_MESSAGES, detail)
         with self._lock:
-            rights = self._rights(request.client_id)
-            self._database.begin(rights if self._interpreter.as_client else EVERYTHING)
-            self._database.load_names()
-            for number, message in enumerate(request.messages):
-                if message.kind == CHECKPOINT:
-                    continue
-                try:
-                    self._interpreter.validate(request, message, self._database)
-                except MessageFailed as failed:
-                    raise RequestRefused(number, failed.code, failed.detail) from failed
+            self._validate(request)
+
+    def validate_at_once(self, request: Request) -> bool:
+        """The same, where it is known to take no time to speak of. False: it may, and is not
+        done."""
+        bodies = [len(message.body) for message in request.messages]
+        is_small = len(bodies) <= limits.CHECKED_AT_ONCE_MESSAGES
+        if not is_small or sum(bodies) > limits.CHECKED_AT_ONCE_BYTES:
+            return False
+        if not isinstance(self._interpreter, SqlInterpreter):
+            return False  # what an app's own does nobody knows
+        if not self._lock.acquire(blocking=False):  # a query may take seconds
+            return False
+        try:
+            self._validate(request)
+        finally:
+            self._lock.release()
+        return True
+
+    def _validate(self, request: Request) -> None:
+        rights = self._rights(request.client_id)
+        self._database.begin(rights if self._interpreter.as_client else EVERYTHING)
+        self._database.follow()
+        for number, message in enumerate(request.messages):
+            if message.kind == CHECKPOINT:
+                continue
+            try:
+                self._interpreter.validate(request, message, self._database)
+            except MessageFailed as failed:
+                raise RequestRefused(number, failed.code, failed.detail) from failed
 
     def _rights(self, client_id: int) -> Acl:
         found = self._connection.execute(

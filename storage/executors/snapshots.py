@@ -13,6 +13,7 @@ from quipu.storage.executors.connection import Connection, connect, raise_named
 from quipu.storage.executors.executor import Mark, Snapshot, SnapshotMismatch
 from quipu.storage.executors.request import Digest, LogIndex
 from quipu.storage.executors.table_digest import table_digest
+from quipu.storage.failpoints import passing
 from quipu.storage.store import StoreError
 
 DATABASE_FILE = "executor.sqlite3"
@@ -32,7 +33,9 @@ def take_snapshot(file: Path, target: Path) -> Snapshot:
         _copy(file, partial)
         described = describe(partial)
         _sync(partial)
+        passing("snapshot.copied")
         partial.rename(target)
+        passing("snapshot.named")
         sync_directory(target.parent)
     except sqlite3.Error as error:
         raise_named(error, target)
@@ -56,6 +59,7 @@ def restore_snapshot(source: Path, directory: Path, expected: Snapshot) -> None:
         partial.chmod(0o600)
         refuse_other(partial, expected)
         _sync(partial)
+        passing("snapshot.checked")
         partial.rename(target)
         sync_directory(directory)
     except sqlite3.Error as error:

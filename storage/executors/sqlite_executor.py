@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from quipu.ledger.refusals import Refused
+from quipu.storage import failpoints
 from quipu.storage.environment import lock_owner, sync_directory
 from quipu.storage.executors import limits
 from quipu.storage.executors.acl import EVERYTHING, decode_acl
@@ -63,12 +64,7 @@ from quipu.storage.executors.snapshots import DATABASE_FILE, digest_tables, take
 from quipu.storage.store import OutcomeUnknown, StoreClosed, StoreError
 
 # Places of a turn, in their order; what has happened by then.
-SITES = {
-    "executor.begun": "a turn's transaction is open, nothing is executed",
-    "executor.executed": "a command is executed, its turn is not committed",
-    "executor.written": "applied index and results are written, not committed",
-    "executor.durable": "the turn is committed, nobody knows",
-}
+SITES = tuple(site for site in failpoints.SITES if site.startswith("executor."))
 
 
 class OtherFormat(StoreError):
@@ -79,17 +75,13 @@ class WrongCluster(StoreError):
     """The database belongs to another cluster."""
 
 
-def _nothing(site: str) -> None:
-    assert site in SITES
-
-
 class SqliteExecutor:
     def __init__(
         self,
         directory: Path,
         cluster_id: bytes,
         interpreter: Interpreter | None = None,
-        passing: Passing = _nothing,
+        passing: Passing = failpoints.passing,
         *,
         adopt: bool = False,
     ) -> None:
@@ -198,6 +190,11 @@ class SqliteExecutor:
         """The last message id that was executed, of each client."""
         self._refuse_torn()
         return {number: client.last_id for number, client in self._book.clients.items()}
+
+    def terminated(self) -> frozenset[int]:
+        """The clients of which there is a proof."""
+        self._refuse_torn()
+        return frozenset(self._desk.terminated())
 
     def validate(self, request: Request) -> None:
         self.reader.validate(request)

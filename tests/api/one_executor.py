@@ -47,6 +47,13 @@ class OneExecutor:
         self.views[2] = ClientView(2, acl or ACL, 1, public, removed=False)
         return self.views[2]
 
+    async def change_rights(
+        self, number: int, rules: bytes | None, acl: bytes | None
+    ) -> ClientView:
+        self._fail()
+        self.views[number] = self.views[number]._replace(acl=acl or ACL)
+        return self.views[number]
+
     async def remove(self, number: int) -> ClientView:
         self._fail()
         self.views[number] = self.views[number]._replace(removed=True)

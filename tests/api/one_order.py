@@ -33,6 +33,7 @@ class OneOrder:
         self.fault: Exception | None = None  # raised by what asks the log
         self.sequences: dict[str, SequenceState] = {}
         self.published: list[tuple[str, bytes, int | None, int]] = []
+        self.awaited: list[asyncio.Future[bool]] = []
         self._waiting: dict[EventId, list[asyncio.Future[bool]]] = {}
 
     def order(self, event_id: EventId) -> None:
@@ -43,6 +44,7 @@ class OneOrder:
 
     def when_ordered(self, event_id: EventId) -> asyncio.Future[bool]:
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.awaited.append(answer)
         if event_id in self.ordered:
             answer.set_result(True)
         else:

@@ -19,7 +19,7 @@ from quipu.storage.executors.interpreter import statement
 from quipu.storage.executors.request import Message, encode_messages
 from tests.api.one_executor import OneExecutor
 from tests.api.one_node import OneNode
-from tests.api.talk import FREE, Talk, talking
+from tests.api.talk import FREE, Reply, Talk, talking
 from tests.small_ledger import key_of
 from tests.small_node import small_node
 
@@ -101,6 +101,38 @@ async def test_client_is_who_was_registered(tmp_path: Path) -> None:
         assert kinds[:4] == ["access-list", "add-client", "add-client", "remove-client"]
 
 
+async def put(api: Talk, body: object, number: int = 1) -> Reply:
+    path, content = f"/v1/clients/{number}/rights", msgspec.json.encode(body)
+    return await api.ask("PUT", path, content, Content_Type="application/json")
+
+
+async def test_other_rights_leave_ids_and_results(tmp_path: Path) -> None:
+    async with registered(tmp_path) as api:
+        assert (await api.post(DONE, signed(api, 2, insert("nut")))).json["code"] == "ok"
+        rules = [{"tables": "stock", "rights": ["read"]}]
+        changed = await put(api, {"rights": rules})
+        assert (changed.status, changed.json["rights"]) == (200, rules), changed.body
+        assert (changed.json["next_message_id"], changed.json["have"]) == ("3", "0")
+        refused = await api.post(DONE, signed(api, 3, insert("bolt")))
+        assert refused.code == "statement-refused"
+        # What is ordered all the same is judged by the rights at its place in the order.
+        forced = await api.post(f"{DONE}&again=true", signed(api, 3, insert("bolt")))
+        assert (forced.json["state"], forced.json["code"]) == ("executed", "no-right")
+        kept = await api.post(MESSAGES, signed(api, 2, insert("nut")))
+        assert (kept.status, kept.json["code"]) == (200, "ok")
+        again = await put(api, {"rights": [{"tables": "*", "rights": ["write"]}]})
+        assert again.json["acl_id"] != changed.json["acl_id"]
+        assert (await api.post(DONE, signed(api, 4, insert("bolt")))).json["code"] == "ok"
+        named = await put(api, {"acl_id": changed.json["acl_id"]})
+        assert named.json["rights"] == rules
+        assert (await put(api, {})).code == "invalid-field"
+        assert (await put(api, {"acl_id": "0" * 30})).code == "acl-not-found"
+        missing = await put(api, {"rights": rules}, 9)
+        assert missing.code == "client-not-found"
+        await api.ask("DELETE", "/v1/clients/1")
+        assert (await put(api, {"rights": rules})).code == "client-removed"
+
+
 async def test_request_is_executed_once_and_its_result_stays(tmp_path: Path) -> None:
     async with registered(tmp_path) as api:
         body = signed(api, 2, insert("nut"), statement("SELECT item, x'00' AS b FROM stock"))
@@ -116,6 +148,17 @@ async def test_request_is_executed_once_and_its_result_stays(tmp_path: Path) -> 
         assert status["state"] == "executed"
         failed = await api.post(DONE, signed(api, 3, insert("nut")))
         assert (failed.status, failed.json["code"]) == (201, "not-unique")
+
+
+async def test_who_waits_for_execution_hurries_the_order() -> None:
+    """Else references that nobody waits for have time, and so would the request."""
+    body = {"message_id": "2", "messages_base64": "kA==", "signature_base64": "AA=="}
+    async with talking(FREE, OneNode()) as api:
+        assert (await api.post(MESSAGES, body)).status == 201
+        assert api.node.order.awaited == []
+        assert (await api.post(DONE, body)).json["state"] == "executed"
+        (hurried,) = api.node.order.awaited
+        assert hurried.cancelled()  # nobody waits any more
 
 
 async def test_gap_waits_and_is_executed_in_order(tmp_path: Path) -> None:
@@ -365,6 +408,8 @@ async def test_client_has_the_plain_verbs_as_well(tmp_path: Path) -> None:
     async with registered(tmp_path) as api, AsyncClient(api.running.url) as client:
         assert (await client.client(1))["next_message_id"] == "2"
         assert (await client.new_client("ab" * 32))["client"] == 2
+        rules = [{"tables": "a*", "rights": ["read"]}]
+        assert (await client.change_rights(2, rights=rules))["rights"] == rules
         assert (await client.remove_client(2))["state"] == "removed"
         done = await client.client_messages(1, signed(api, 2, insert("nut")), wait="executed")
         assert done["code"] == "ok"

@@ -132,6 +132,14 @@ async def test_bytes_of_another_type() -> None:
         assert "data" not in entry
 
 
+async def test_a_text_in_msgpack_that_is_not_utf8() -> None:
+    """It ended in an answer 500."""
+    async with talking() as api:
+        reply = await api.post("/v1/entries", b"\x82\xa4data\x01\xa6stream\xa2\xc3\x28", MSGPACK)
+        assert (reply.status, reply.code) == (400, "malformed-body")
+        assert "UTF-8" in reply.json["detail"]
+
+
 async def test_msgpack_both_ways() -> None:
     async with talking() as api:
         value = {"k": [1, b"\x00\xff", 2**63]}

@@ -140,6 +140,25 @@ def test_a_client_passes_over_what_a_newer_node_adds() -> None:
     assert of_client.decode_answer(data) == of_client.Goodbye(503, "draining", True, "bye")
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xc1",
+        b"\x95\x03\xcd\x01\xf4\xa2\xc3\x28\xc2\xa0",  # its code is not UTF-8
+        b"\x96\x03\xcd\x01\xf4\xa1a\xc2\xa0" + b"\x91" * 100_000,  # a newer node's field
+    ],
+    ids=["nothing", "text", "nested"],
+)
+def test_a_client_refuses_every_wrong_answer_in_one_way(data: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        of_client.decode_answer(data)
+
+
+def test_a_time_beyond_every_calendar_is_told() -> None:
+    assert of_client.time_text(2**64 - 1) == "9999-12-31T23:59:59.999Z"
+    assert of_client.time_text(0) == "1970-01-01T00:00:00.000Z"
+
+
 @pytest.mark.parametrize("data", NO_FRAMES.values(), ids=list(NO_FRAMES))
 def test_what_is_no_frame_is_refused_by_both(data: bytes) -> None:
     with pytest.raises(Problem):

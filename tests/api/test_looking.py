@@ -48,7 +48,9 @@ async def test_an_event_is_found_by_how_its_id_begins() -> None:
         assert (await api.get(f"/v1/events?prefix={other}")).json["items"] == []
 
 
-@pytest.mark.parametrize("query", ["", "?prefix=abc", "?prefix=xyzw", "?prefix=" + "a" * 65])
+@pytest.mark.parametrize(
+    "query", ["", "?prefix=abc", "?prefix=xyzw", "?prefix=" + "a" * 65, "?prefix=abcd%0A"]
+)
 async def test_a_prefix_that_is_none(query: str) -> None:
     async with talking() as api:
         reply = await api.get(f"/v1/events{query}")

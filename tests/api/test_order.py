@@ -152,6 +152,7 @@ async def test_sequences_survive_a_restart(tmp_path: Path) -> None:
     ("path", "body", "code"),
     [
         ("/v1/sequences/No:publish", {"data": 1}, "invalid-id"),
+        ("/v1/sequences/no%0A:publish", {"data": 1}, "invalid-id"),
         (f"{INVOICES}:publish", {}, "invalid-field"),
         (f"{INVOICES}:publish", {"data": 1, "digest": "ab" * 32}, "invalid-field"),
         (f"{INVOICES}:publish", {"digest": "ab"}, "invalid-field"),

@@ -14,7 +14,7 @@ from quipu.api.bodies import MSGPACK, NDJSON
 from quipu.api.codes import KINDS, Code
 from quipu.api.settings import Settings
 from quipu.api.tokens import new_token
-from quipu.ledger.effects import DropEvents
+from quipu.ledger.effects import DropEvents, EraseEntry
 from quipu.ledger.order.config_items import ConfigRefusal
 from quipu.ledger.order.sequences import SequenceRefusal
 from quipu.ledger.refusals import Reason, Refused
@@ -38,6 +38,7 @@ from quipu.node.service import (
     StoreIsFull,
 )
 from quipu.storage.store import DiskFailed
+from quipu.verify import verify
 from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
 from tests.api.talk import Reply, Talk, talking
@@ -181,6 +182,27 @@ async def _pruned(api: Talk) -> Reply:
     api.node.store.commit([DropEvents(meta.branch, meta.seq, meta.seq)])
     assert (await api.get(f"/v1/events/{identity.hex()}")).code == Code.PRUNED
     return await api.get(f"/v1/entries/{place}")
+
+
+@triggers(Code.ERASED)
+async def _erased(api: Talk) -> Reply:
+    place = (await api.submit(1)).json["id"]
+    meta = api.node.meta(EventId(bytes.fromhex(place.split(":")[0])))
+    assert meta is not None
+    assert isinstance(api.node, OneNode)
+    api.node.store.commit([EraseEntry(meta.slot, 0)])
+    assert (await api.get(f"/v1/entries/{place}/status")).json["state"] == "read"
+    proof = (await api.get(f"/v1/entries/{place}/proof")).body
+    assert verify(proof, api.node.genesis).entry.kind == "erased"
+    assert (await api.get("/v1/entries")).json["items"] == []
+    assert (await api.ask("DELETE", f"/v1/entries/{place}")).json["erased"]
+    return await api.get(f"/v1/entries/{place}")
+
+
+@triggers(Code.NOT_ERASABLE)
+async def _not_erasable(api: Talk) -> Reply:
+    place = (await api.submit(1)).json["id"]
+    return await api.ask("DELETE", f"/v1/entries/{place}")
 
 
 @triggers(Code.TOO_LARGE)
@@ -531,6 +553,8 @@ async def _raw(api: Talk, request: bytes) -> Reply:
 
 
 OF_ADMINS = {
+    Code.ERASED,
+    Code.NOT_ERASABLE,
     Code.OPERATION_RUNNING,
     Code.OPERATION_NOT_FOUND,
     Code.ROSTER_IN_FLIGHT,
@@ -550,7 +574,8 @@ OF_ADMINS |= {Code.UNKNOWN_NODE, Code.NOT_CONFIG_NODE, *(Code(why) for why in Co
 def _settings(code: Code, folder: Path) -> tuple[Settings, dict[str, str]]:
     if code in {Code.UNAUTHENTICATED, Code.FORBIDDEN} | OF_ADMINS:
         path = folder / "tokens.json"
-        text = new_token(path, "app", ["admin" if code in OF_ADMINS else "entries:read"])
+        scopes = ["admin", "entries:write"] if code in OF_ADMINS else []
+        text = new_token(path, "app", ["entries:read", *scopes])
         return Settings(port=0, ops_port=0, tokens_file=path), {"Authorization": f"Bearer {text}"}
     return Settings(port=0, ops_port=0, body_s=0.05), {}
 
@@ -654,6 +679,12 @@ async def test_an_unknown_field_is_told_the_known_ones() -> None:
     async with talking() as api:
         reply = await api.post("/v1/entries", b'{"dat":1}')
         assert "/dat: is no field here; there are data, data_base64, stream" in reply.json["detail"]
+
+
+async def test_a_wrong_name_is_told_how_names_look() -> None:
+    async with talking() as api:
+        reply = await api.post("/v1/entries", b'{"data":1,"stream":"Bad stream!"}')
+        assert reply.json["detail"].startswith("/stream: is 1 to 128 of a-z 0-9")
 
 
 WRONG_PACKED = {

@@ -82,6 +82,7 @@ async def test_a_nominee_brings_where_it_can_be_dialled(tmp_path: Path) -> None:
         ({"change": "remove-member", "node": "n1", "by": "n2"}, "/by"),
         ({"change": "checkpoint", "node": "n1"}, "/node"),
         ({"change": "add-member", "node": "quipu://nowhere"}, "/node"),
+        ({"change": "add-member", "node": URI, "name": "é" * 65}, "/name"),
     ],
 )
 async def test_what_cannot_be_read_names_its_field(

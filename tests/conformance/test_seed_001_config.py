@@ -67,8 +67,7 @@ def test_a_node_that_catches_up_has_the_role_from_live_on(kind: ConfigKind) -> N
 @clause("001-66")
 def test_an_executor_is_none_from_implement_on() -> None:
     stream = ConfigStream()
-    stream.apply(change(ConfigKind.ADD_EXECUTOR, ConfigStage.CATCHUP), Index(1))
-    stream.apply(change(ConfigKind.ADD_EXECUTOR, ConfigStage.LIVE), Index(2))
+    assert stream.has(ONE, NodeRole.EXECUTOR)
     done = stream.apply(change(ConfigKind.REMOVE_EXECUTOR, ConfigStage.IMPLEMENT), Index(3))
     assert isinstance(done, Configured)
     assert done.change.ended
@@ -89,13 +88,13 @@ def test_a_blocked_node_takes_no_writes_and_is_dropped_afterwards() -> None:
 def test_config_entries_stand_in_the_log_beside_references_and_wait_for_no_event() -> None:
     journal = Journal(Held())
     unknown = encode_item(EventReference(1, 1, 1, bytes(32)))
-    adding = encode_change(ConfigKind.ADD_EXECUTOR, ConfigStage.CATCHUP, (2,))
-    journal.choose(decode_log_entry(entry(1, 1, adding)))
+    blocking = encode_change(ConfigKind.REMOVE_INGEST, ConfigStage.BLOCK, (2,))
+    journal.choose(decode_log_entry(entry(1, 1, blocking)))
     journal.choose(decode_log_entry(entry(2, 1, unknown)))
     done = list(journal.advance())
     assert [one.entry.index for one in done] == [1]  # the reference waits for its event
     assert journal.config.in_flight is not None
-    assert read_item(adding) is None
+    assert read_item(blocking) is None
 
 
 @clause("001-22")

@@ -15,18 +15,22 @@ from quipu.ledger.log.effects import (
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     StoreLogEntry,
 )
 from quipu.ledger.log.entry import encode_log_entry
+from quipu.ledger.log.evidence import prove
 from quipu.ledger.log.state import SavedLog
+from quipu.ledger.log.statements import sign_accepted
 from quipu.ledger.log.suffix import Base
 from quipu.ledger.log.words import Index, Life, Place, Regime
-from quipu.ledger.words import NodeNo
+from quipu.ledger.words import EpochNo, NodeNo
 from quipu.storage.lmdb_store import open_store
 from quipu.storage.memory_store import MemoryStore
 from quipu.storage.store import SlotTaken, Store
 from tests.made_events import MadeCluster, entry_of
+from tests.simulation.keys import key_pair
 from tests.simulation.log.disk import LogDisk
 
 Restart = Callable[[], Store]
@@ -36,6 +40,19 @@ STEPS = 150
 def entry_at(index: int, text: bytes = b"item") -> StoreLogEntry:
     data = encode_log_entry(Place(Regime(1), Index(index)), NodeNo(1), [text])
     return StoreLogEntry(Index(index), data)
+
+
+def proven_lie() -> PutLie:
+    """Two digests for one place, both signed by n3."""
+    place, key = Place(Regime(1), Index(1)), key_pair("n3")
+    first, second = (
+        sign_accepted(key, bytes(32), EpochNo(1), NodeNo(3), (place, digest * 32))
+        for digest in (b"a", b"b")
+    )
+    return PutLie(NodeNo(3), prove(first, second))
+
+
+LIE = proven_lie()
 
 
 def base_at(index: int) -> bytes:
@@ -65,11 +82,13 @@ def test_a_log_that_is_forgotten_is_that_of_a_lost_disk(restart: Restart) -> Non
     store = restart()
     store.commit([entry_at(1), entry_at(2), PutVote(b"vote"), PutChosen(Index(1), (b"proof",))])
     store.commit([PutConfirmed(Index(1), (b"both",)), PutBase(base_at(1), b"state")])
+    store.commit([LIE])
     store.commit([ForgetLog()])
     for saved in (store.saved_log(), restart().saved_log()):
         assert saved.recovering
         assert (saved.vote, saved.base, saved.state) == (None, None, b"")
         assert (saved.entries, saved.chosen, saved.confirmed) == ([], 0, {})
+        assert saved.lies == {LIE.culprit: LIE.proof}  # what was proven stays so
     store = restart()
     store.commit([PutVote(b"another")])
     assert not restart().saved_log().recovering
@@ -118,6 +137,7 @@ class Author:
         found: list[LogDurable] = [PutChosen(Index(self.chosen), proof)]
         if self.chosen > self.base and self.random.random() < 0.3:
             found.append(PutConfirmed(Index(self.chosen), proof))
+            found.append(LIE)
         return found
 
     def _vote(self) -> list[LogDurable]:

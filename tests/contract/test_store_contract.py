@@ -12,14 +12,18 @@ from quipu.ledger.effects import (
     DropFeed,
     DropInvs,
     Durable,
+    EraseEntry,
     PutOwnState,
     StoreEpoch,
     StoreEvent,
     StoreProof,
 )
-from quipu.ledger.event import event_id
+from quipu.ledger.entry import data_entry, encode_entry
+from quipu.ledger.event import decode_event, event_id
 from quipu.ledger.evidence import check_proof, prove_author
 from quipu.ledger.history import Held, SignerRecord
+from quipu.ledger.holes import hole_of
+from quipu.ledger.merkle import leaf_hash
 from quipu.ledger.messages import bytes_of
 from quipu.ledger.signing import verify
 from quipu.ledger.words import EpochNo, EventId, InvNumber, Journal, NodeNo, Seq
@@ -404,6 +408,34 @@ def test_feed_is_numbered_without_gaps(disk: Disk, cluster: MadeCluster) -> None
     assert store.feed(0, 0) == []
     assert store.feed(-5, 1) == expected[:1]
     assert store.stats().feed == 5
+
+
+def test_an_erased_entry_leaves_its_leaf_hash(disk: Disk, cluster: MadeCluster) -> None:
+    entries = [
+        encode_entry(data_entry(text, idempotency_key=key))
+        for text, key in ((b"a", "k"), (b"forget me", "gone"), (b"c", "k"))
+    ]
+    several, lone = cluster.write(1, (), entries), cluster.write(2, (), entries[1:2])
+    disk.store.commit([several, lone])
+    leaves = several.event.leaves
+    disk.store.commit([EraseEntry(several.meta.slot, 1), EraseEntry(lone.meta.slot, 0)])
+    disk.store.commit([EraseEntry(lone.meta.slot, 0)])  # once more
+    disk.store.commit([several])  # whole, from somebody who has not heard of it
+    for store in disk.before_and_after():
+        found = store.entries(several.event.id, 0, 3)
+        assert found is not None
+        assert found[1] == [entries[0], hole_of(leaves[1]), entries[2]]
+        assert store.entry(lone.event.id, 0) == hole_of(leaf_hash(entries[1]))
+        assert store.find_key(None, "default", "gone") == []
+        assert len(store.find_key(None, "default", "k")) == 2
+        event = store.event(several.event.id)
+        assert event is not None
+        assert b"forget me" not in event.body
+        read = decode_event(event.header_bytes, event.signature, event.body)
+        assert (read.id, read.leaves, read.hollow) == (several.event.id, leaves, True)
+        assert [held.data.body for held in store.run(several.meta.slot, Seq(9), 1 << 20)] == [
+            event.body
+        ]
 
 
 def test_invs_are_kept_by_number(disk: Disk, cluster: MadeCluster) -> None:

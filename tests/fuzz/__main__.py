@@ -7,13 +7,14 @@ from time import perf_counter
 
 from tests.fuzz.engine import Finding, Fuzzer, examine
 from tests.fuzz.planted import BUGS, planted
-from tests.fuzz.targets import Target, peer_targets, targets
+from tests.fuzz.target import Target
+from tests.fuzz.targets import peer_targets, targets
 
 PLANTED_SECONDS_MAX = 60.0
 FINDINGS_MAX = 20  # then the run is over
 
 
-def fuzz(chosen: list[Target], seconds: float, seed: int) -> int:
+def fuzz(chosen: list[Target], seconds: float, seed: int, note: bool) -> int:
     fuzzer = Fuzzer(chosen, seed)
     started = perf_counter()
     seen: dict[tuple[str, str], Finding] = {}
@@ -31,6 +32,11 @@ def fuzz(chosen: list[Target], seconds: float, seed: int) -> int:
     total = sum(fuzzer.executions.values())
     print(f"seed {seed}: {total:,} inputs in {passed:.0f} s, {total / passed:,.0f} a second")
     print(f"{len(seen)} findings")
+    if note:
+        from bench.figures import note_figure
+
+        told = f"targets={len(chosen)} inputs={total} findings={len(seen)} s={passed:.0f}"
+        note_figure(f"fuzz --seed {seed}", told, total)
     return 1 if seen else 0
 
 
@@ -62,6 +68,7 @@ def main() -> int:
     parser.add_argument("--peers", action="store_true", help="the decoders of the peer protocol")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--planted", action="store_true", help="find each of the planted bugs")
+    parser.add_argument("--note", action="store_true", help="append to docs/figures.csv")
     parser.add_argument("--replay", nargs="+", metavar="HEX", help="one input of one target")
     chosen = parser.parse_args()
     known = targets()
@@ -79,7 +86,7 @@ def main() -> int:
         print(finding or "nothing is wrong with this input")
         return 1 if finding else 0
     runs = [[target] for target in wanted] if chosen.each else [wanted]
-    return max(fuzz(run, chosen.minutes * 60, chosen.seed) for run in runs)
+    return max(fuzz(run, chosen.minutes * 60, chosen.seed, chosen.note) for run in runs)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from quipu.api import ingest_frames
-from quipu.ledger import bundle, canonical, entry, epochs, event, evidence, inv, merkle, seals
+from quipu.api import bodies as api_bodies
+from quipu.api import cursors, ingest_frames
+from quipu.client import frames
+from quipu.dumps import manifest
+from quipu.ledger import (
+    bundle,
+    canonical,
+    entry,
+    epochs,
+    event,
+    evidence,
+    inv,
+    merkle,
+    ready,
+    seals,
+)
+from quipu.ledger.log import entry as log_entry
+from quipu.ledger.log import evidence as log_evidence
+from quipu.ledger.log import statements, suffix
+from quipu.ledger.order import config_items, journal, wishes
 from quipu.p2p import addresses, bodies, cast, decen, forms, frame, gossip, hello, link_keys
+from quipu.storage import event_blob, records
+from quipu.storage.executors import interpreter
 from quipu.verify import bundle as offline_bundle
 from quipu.verify import values
 
@@ -66,14 +86,14 @@ BUGS = [
         "len(entries) != header.entry_count",
         "False",
     ),
-    Bug("size of body unchecked", event.read_body, "len(body) != header.body_size", "False"),
+    Bug("size of body unchecked", event.read_body, "len(body) == header.body_size", "True"),
     Bug(
         "root of large events unchecked",
         event.read_body,
         "if merkle.root_of(",
         "if len(entries) <= 16 and merkle.root_of(",
     ),
-    Bug("entries undecoded", event.read_body, "check_entries(entries)", "pass"),
+    Bug("entries undecoded", event.read_body, "check_entries(left)", "pass"),
     Bug(
         "length of signature unchecked",
         event.decode_event,
@@ -196,6 +216,68 @@ BUGS = [
         "beginning.version == GOSSIP_VERSION",
         "False",
     ),
+    Bug(
+        "a promise that ends before it begins",
+        statements.decode_promise,
+        "promise.last_index < promise.base_index",
+        "False",
+    ),
+    Bug(
+        "lives of a node stand twice",
+        statements.decode_promise,
+        "numbers != sorted(set(numbers))",
+        "numbers != sorted(numbers)",
+    ),
+    Bug("a log without serializers", suffix.decode_base, "not base.old or ", ""),
+    Bug("entry at index 0", log_entry.decode_log_entry, "entry.index < 1", "entry.index < 0"),
+    Bug(
+        "a promise hides nothing",
+        log_evidence.contradiction,
+        "accepted.regime >= other.regime",
+        "accepted.regime > other.regime",
+    ),
+    Bug("READY unsigned", ready.check_ready, "if not verify(", "if False and verify("),
+    Bug(
+        "config item of many nodes",
+        config_items.read_config,
+        "is_sorted and is_single",
+        "is_sorted",
+    ),
+    Bug("a candidate twice", wishes.check_wish, "len(nodes) != len(wish.candidates)", "False"),
+    Bug(
+        "parts in any order",
+        journal.decode_record,
+        "names != sorted(set(names))",
+        "len(names) != len(set(names))",
+    ),
+    Bug(
+        "record: checksum unread", records.unguarded, "value[: _CHECKSUM.size] != expected", "False"
+    ),
+    Bug(
+        "record that does not decode crashes",
+        records.decode_signer,
+        "except msgspec.DecodeError",
+        "except KeyError",
+    ),
+    Bug("blob: checksum unread", event_blob._checked_parts, "checksum != crc32", "0 != 0 * crc32"),
+    Bug(
+        "blob: root unread", event_blob._checked_entries, "(leaves[0] if", "False and (leaves[0] if"
+    ),
+    Bug("blob: id unread", event_blob._checked_parts, "event_id(header) != identity", "False"),
+    Bug("manifest in any form", manifest.from_bytes, "to_bytes(found) != data", "False"),
+    Bug("cursor unchecked", cursors.read_opaque, '.to_bytes(_CHECK_BYTES, "big") != check', " < 0"),
+    Bug(
+        "msgpack text that is not UTF-8 crashes",
+        api_bodies.decoded,
+        "UnicodeDecodeError, ",
+        "",
+    ),
+    Bug("NaN as a parameter", interpreter._refuse_unfit, "not math.isnan(value)", "True"),
+    Bug(
+        "integers beyond 64 bits", interpreter._refuse_unfit, "<= limits.INTEGER_MAX:", "<= 2**64:"
+    ),
+    Bug("a client fails at a text", frames.decode_answer, "UnicodeDecodeError", "KeyError"),
+    Bug("port 0 in a URI", addresses.parse_endpoint, "not 0 < int(port)", "not 0 <= int(port)"),
 ]
 
 
@@ -243,12 +325,30 @@ NEAREST: dict[Callable[..., Any], str] = {
     gossip._signed_part: "gossip",
     bodies.decode_body: "gossip",
     gossip._one_of_any_version: "content",
+    statements.decode_promise: "promise",
+    suffix.decode_base: "log-base",
+    log_entry.decode_log_entry: "log-entry",
+    log_evidence.contradiction: "log-proof",
+    ready.check_ready: "ready",
+    config_items.read_config: "config-item",
+    wishes.check_wish: "roster-item",
+    journal.decode_record: "journal-record",
+    records.unguarded: "branch-record",
+    records.decode_signer: "signer-record",
+    event_blob._checked_parts: "event-blob",
+    event_blob._checked_entries: "event-blob",
+    manifest.from_bytes: "manifest",
+    cursors.read_opaque: "cursor-text",
+    api_bodies.decoded: "packed-entry",
+    interpreter._refuse_unfit: "statement",
+    frames.decode_answer: "ingest-answer",
+    addresses.parse_endpoint: "uri",
 }
 
 
 @contextmanager
 def planted(bug: Bug) -> Iterator[None]:
-    changed = _changed(bug)
+    changed = changed_function(bug)
     places = list(_places(bug.function))
     assert places, bug.name
     try:
@@ -260,7 +360,7 @@ def planted(bug: Bug) -> Iterator[None]:
             setattr(owner, name, bug.function)
 
 
-def _changed(bug: Bug) -> Callable[..., Any]:
+def changed_function(bug: Bug) -> Callable[..., Any]:
     source = textwrap.dedent(inspect.getsource(bug.function))
     assert source.count(bug.old) == 1, (
         f"{bug.name}: {bug.old!r} stands {source.count(bug.old)} times"

@@ -1,8 +1,6 @@
 """What is fuzzed: each decoder of the product beside a reader that shares no code with it."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +13,13 @@ from quipu.ledger.log.messages import decode_log_message
 from quipu.ledger.order.discovering import decode_discovery
 from quipu.ledger.refusals import Reason, Refused, refuse
 from quipu.ledger.signing import verify
-from tests.fuzz import repair
-from tests.fuzz.mutate import Repair, Sample
+from tests.fuzz import apps, kept, ordered, repair
+from tests.fuzz.mutate import Sample
+from tests.fuzz.target import Target
 from tests.peer_readers import READERS
 from tests.vectors import check, check_peers, discovery, ingest, log_messages
 
 FOLDER = Path(check.__file__).parent
-Reader = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Target:
-    name: str
-    product: Reader  # raises Refused or FrameRefused
-    oracle: Reader  # raises Bad
-    corpus: list[Sample]
-    repair: Repair | None = None
-    share: int = 1  # of the time, against the others: rules that only whole proofs reach want more
 
 
 # The product's functions are looked up at each call, so that a planted bug is met.
@@ -188,6 +176,9 @@ def targets() -> list[Target]:
         Target("discovery", own_discovery, discovery.read_message, discovery.samples()),
         Target("log-message", own_log_message, log_messages.read_message, log_messages.samples()),
         *peer_targets(),
+        *ordered.targets(),
+        *kept.targets(),
+        *apps.targets(),
     ]
 
 

@@ -11,7 +11,8 @@ from quipu.ledger import event
 from tests.fuzz.__main__ import main
 from tests.fuzz.engine import Fuzzer, examine
 from tests.fuzz.planted import BUGS, planted
-from tests.fuzz.targets import Target, targets
+from tests.fuzz.target import Target
+from tests.fuzz.targets import targets
 from tests.tree import ROOT
 
 SMOKE_SECONDS = 10.0

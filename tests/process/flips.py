@@ -24,6 +24,8 @@ from typing import NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
+from bench import history
+from quipu.client import QuipuError
 from quipu.devnet import Devnet, DevnetFailed
 from quipu.ledger.words import EventId
 from quipu.storage.environment import DATA_FILE
@@ -38,7 +40,9 @@ ENTRY_BYTES = 700
 SPOILED = 2
 FLIPS_A_ROUND = 25  # into a running node, before it is repaired
 REPAIR_S_MAX = 60.0
-CHILD_S_MAX = 300.0
+LONG_REPAIR_S_MAX = 1_800.0  # beyond this it is not slow but stuck
+CHILD_FLIPS = 20  # so many in one process: a machine that is busy elsewhere needs seconds for each
+CHILD_S_MAX = 600.0
 HARMLESS, FOUND, WRONG = "harmless", "found", "wrong"
 
 
@@ -98,10 +102,11 @@ def stopped(source: Path, folder: Path, expected: Path, flips: Sequence[Flip]) -
     """What became of each flip; a process that ended itself has found it."""
     verdicts: list[str] = []
     while len(verdicts) < len(flips):
+        share, before = flips[len(verdicts) : len(verdicts) + CHILD_FLIPS], len(verdicts)
         rest = json.dumps([str(source), str(folder / "work"), str(expected)])
         done = subprocess.run(
             [sys.executable, "-m", "tests.process.flips", "--child", rest],
-            input=json.dumps(flips[len(verdicts) :]),
+            input=json.dumps(share),
             capture_output=True,
             text=True,
             check=False,
@@ -109,7 +114,7 @@ def stopped(source: Path, folder: Path, expected: Path, flips: Sequence[Flip]) -
         )
         said = done.stdout.split("\n")[:-1]
         verdicts += said
-        if len(verdicts) < len(flips):
+        if len(verdicts) < before + len(share):
             assert done.returncode < 0, done.stderr  # by a signal: LMDB asserts, or the memory map
             verdicts.append(FOUND)
     return verdicts
@@ -152,6 +157,17 @@ def running_round(net: Devnet, right: dict[str, bytes], flips: Sequence[Flip]) -
             assert said in {None, right[identity]}, f"wrong bytes of {identity} after {flip}"
     net.kill(SPOILED)
     begun_s = time.monotonic()
+    repaired(net)
+
+    def is_whole() -> bool:
+        return all(said == right[identity] for identity, said in answers(net, list(right)))
+
+    wait_until(is_whole, "the others have given it everything again", REPAIR_S_MAX)
+    return time.monotonic() - begun_s
+
+
+def repaired(net: Devnet) -> None:
+    """The command, then a start: what comes then the others bring."""
     data = net.data_of(net.node(SPOILED))
     told = subprocess.run(
         [*QUIPU, "store", "repair", "--data-dir", str(data)],
@@ -163,12 +179,6 @@ def running_round(net: Devnet, right: dict[str, bytes], flips: Sequence[Flip]) -
     assert told.returncode == 0, told.stderr
     with suppress(DevnetFailed):
         net.start(SPOILED)
-
-    def is_whole() -> bool:
-        return all(said == right[identity] for identity, said in answers(net, list(right)))
-
-    wait_until(is_whole, "the others have given it everything again", REPAIR_S_MAX)
-    return time.monotonic() - begun_s
 
 
 def run(flips: int, seed: int, folder: Path) -> dict[str, float]:
@@ -207,10 +217,40 @@ def run(flips: int, seed: int, folder: Path) -> dict[str, float]:
     }
 
 
+def frontier(net: Devnet, number: int) -> object:
+    try:
+        with client_of(net, number) as client:
+            return [(row["author"], row["read_seq"]) for row in client.frontier()["rows"]]
+    except QuipuError:
+        return None
+
+
+def long_repair(events: int, rng: random.Random, folder: Path) -> dict[str, float]:
+    """Of a node that holds so many events, from the start of the command to its last event."""
+    with cluster(folder / "long") as net:
+        net.stop(1, 2, 3)
+        folders = [net.data_of(node) for node in net.nodes]
+        history.write(folders, events, "kept", ENTRY_BYTES, 1)
+        net.start(1)
+        net.start(3)
+        file = folders[SPOILED - 1] / "store" / DATA_FILE
+        for _ in range(FLIPS_A_ROUND):
+            drawn(rng, file.stat().st_size).into(file)
+        begun_s = time.monotonic()
+        repaired(net)
+        wait_until(
+            lambda: frontier(net, 1) is not None and frontier(net, 1) == frontier(net, SPOILED),
+            f"all {events} events are there again",
+            LONG_REPAIR_S_MAX,
+        )
+        return {"events": events, "long repair, s": round(time.monotonic() - begun_s, 1)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make flip-test", description=__doc__)
     parser.add_argument("--flips", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--repair", type=int, default=0, help="also repair so many events, timed")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
@@ -220,7 +260,10 @@ def main() -> int:
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}", flush=True)
     with TemporaryDirectory(prefix="quipu-flips-") as folder:
-        for name, figure in run(options.flips, seed, Path(folder)).items():
+        figures = run(options.flips, seed, Path(folder)) if options.flips else {}
+        if options.repair:
+            figures |= long_repair(options.repair, random.Random(seed), Path(folder))
+        for name, figure in figures.items():
             print(f"{name:<20} {figure:g}")
     return 0
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import abuse, overload
+from bench import abuse, overload, requests
 from bench.cases import CASES, Case, Floors, Plan, measure
+from bench.generator import Round, rate_said, script_of, shown
 from bench.node import HEADINGS, below_floors, row_of
 from bench.resilience import run_abuses
 from bench.servers import Server, both
@@ -63,3 +64,27 @@ def test_abuse_is_measured_in_pairs(servers: tuple[Server, Server]) -> None:
     assert void == ""
     assert found.kind in abuse.KINDS
     assert found.times["p50"][0] > 0
+
+
+# --- beside wrk -----------------------------------------------------------------------------------
+def test_wrk_is_given_the_same_request() -> None:
+    script = script_of(requests.post("loaded", 16))
+    assert script.splitlines() == [
+        'wrk.method = "POST"',
+        'wrk.path = "/v1/entries"',
+        'wrk.body = [==[{"stream":"loaded","data":"xxxxxxxxxxxxxx"}]==]',
+        'wrk.headers["Content-Type"] = "application/json"',
+    ]
+
+
+def test_what_wrk_says_counts_where_all_was_taken() -> None:
+    assert rate_said("Running\nRequests/sec:   3081.52\nTransfer/sec: 1MB\n") == 3081.52
+    with pytest.raises(SystemExit, match="Non-2xx"):
+        rate_said("  Non-2xx or 3xx responses: 7\nRequests/sec: 9.0\n")
+    with pytest.raises(SystemExit, match="no rate"):
+        rate_said("unable to connect")
+
+
+def test_the_ratio_is_of_rounds_that_saw_both() -> None:
+    said = shown("post", [Round(100.0, 200.0, 1.0, 1.0), Round(90.0, 100.0, 1.0, 1.0)])
+    assert "ours is 0.70 x" in said

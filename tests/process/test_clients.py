@@ -15,6 +15,7 @@ import pytest
 from quipu.client import Client, Outcome, Session, Unavailable
 from quipu.devnet import Devnet
 from tests.process.cluster import WAIT_S, client_of, cluster, wait_until
+from tests.process.test_hand_over import proposed
 
 NODES = (1, 2, 3)
 REQUESTS = 40
@@ -144,7 +145,7 @@ def test_a_lone_node_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None
 def test_an_executor_that_differs_stops_serving(tmp_path: Path) -> None:
     with (
         cluster(tmp_path / "net") as net,
-        Client(urls(net)) as client,
+        Client(urls(net)[:2]) as client,  # until it is found out, n3 answers with what it has
         client.session(tmp_path / "app.state") as session,
     ):
         begun(session)
@@ -191,6 +192,15 @@ def test_an_executor_that_lost_its_database_begins_from_a_snapshot(tmp_path: Pat
         assert session.execute((COUNT, 2), timeout=WAIT_S).ok
         executors_agree(net, *NODES)
         assert rows(net, 3) == [[1, 1], [2, 1]]
+        # The role is taken and given by the order: the executor goes and comes as it says.
+        assert proposed(net, 1, "remove-executor", "n3")["stage"] == "implemented"
+        wait_until(lambda: executor_of(net, 3)["state"] == "off", "the executor has stopped")
+        assert session.execute((COUNT, 3), timeout=WAIT_S).ok
+        assert proposed(net, 2, "add-executor", "n3")["stage"] == "live"
+        wait_until(lambda: is_running(net, 3), "the executor has begun anew")
+        executors_agree(net, *NODES)
+        assert rows(net, 3) == [[1, 1], [2, 1], [3, 1]]
+        assert (tmp_path / "net" / "n3" / "data" / "executor" / "aside-1.sqlite3").exists()
 
 
 def base_of(net: Devnet, number: int) -> int:
@@ -198,6 +208,11 @@ def base_of(net: Devnet, number: int) -> int:
         return int(client.journal()["base"])
 
 
-def is_running(net: Devnet, number: int) -> bool:
+def executor_of(net: Devnet, number: int) -> dict[str, Any]:
     with client_of(net, number) as client:
-        return bool(client.executor()["state"] == "running")
+        found: dict[str, Any] = client.executor()
+        return found
+
+
+def is_running(net: Devnet, number: int) -> bool:
+    return bool(executor_of(net, number)["state"] == "running")

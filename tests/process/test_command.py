@@ -9,13 +9,12 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from statistics import median
 
 import pytest
 
 from quipu.node.exits import Exit
 from quipu.node.limits import STOP_S
-from tests.process.command import ANY_PORTS, WAIT_S, RunningCommand, environment, quipu
+from tests.process.command import ANY_PORTS, QUIPU, WAIT_S, RunningCommand, environment, quipu
 
 
 def test_a_node_starts_answers_and_stops(tmp_path: Path) -> None:
@@ -133,17 +132,26 @@ def test_failpoints_have_to_be_known() -> None:
     assert "commit.begin" in done.stderr
 
 
-@pytest.mark.parametrize("command", [(), ("submit",), ("token", "new")], ids=" ".join)
-def test_help_comes_at_once(command: tuple[str, ...]) -> None:
-    """200 ms of CPU, of which the interpreter itself takes 30: a machine with other work on it
-    takes longer by the clock."""
+BARE_S = 0.03  # of CPU: what an interpreter takes to start where 200 ms are promised
+
+
+def cpu_of(command: list[str]) -> float:
+    """The least of some runs: other work on the machine adds to it."""
     used_s = []
     for _ in range(7):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert quipu(*command, "--help").returncode == 0
+        subprocess.run(command, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert median(used_s) < 0.2
+    return min(used_s)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("command", [(), ("submit",), ("token", "new")], ids=" ".join)
+def test_help_comes_at_once(command: tuple[str, ...]) -> None:
+    """200 ms of CPU; on a slow machine as much longer as its interpreter takes to start."""
+    slower = max(1.0, cpu_of([sys.executable, "-c", ""]) / BARE_S)
+    assert cpu_of([*QUIPU, *command, "--help"]) < 0.2 * slower
 
 
 @pytest.mark.parametrize(
@@ -191,5 +199,6 @@ def started(tmp_path: Path, *more: str) -> tuple[int, str]:
 def test_a_public_address_without_tokens(tmp_path: Path) -> None:
     code, said = started(tmp_path, "--api-listen", "0.0.0.0:0")
     assert (code, "--insecure" in said) == (Exit.USAGE, True)
+    assert not (tmp_path / "data").exists()  # nothing was made that would have to go again
     with RunningCommand(tmp_path / "data", "--api-listen", "0.0.0.0:0", "--insecure") as node:
         assert node.stop()[0] == Exit.OK

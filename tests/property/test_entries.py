@@ -87,3 +87,8 @@ def test_no_key_is_overlooked(kinds: list[Entry], keyed: list[bool]) -> None:
         key = f"k{number}" if has_key else None
         made.append(encode_entry(msgspec.structs.replace(kind, idempotency_key=key)))
     assert list(scopes_of(made)) == slow_scopes(made)
+
+
+def test_what_is_no_entry_has_no_scope() -> None:
+    text = bytes.fromhex("9cc000a2c328c0c0c0a16bc000c40161")
+    assert list(scopes_of([b"", b"\xc1", text + b"00c0"])) == []

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from quipu.node.limits import NOMINEE_DIAL_MS
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p.words import PeerState
@@ -81,6 +82,23 @@ def test_observers_attach_to_three_members_that_a_hash_chooses() -> None:
     attached = [sum(o.node_id in m.up for o in observers) for m in members_of(world)]
     assert sum(attached) == 60
     assert max(attached) < 20  # spread, not all at the seed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_member_that_needs_an_observer_is_linked_with_it(seed: int) -> None:
+    """A nominee that had let go of the master, or never had a link to it. Who was let go of finds
+    out after some seconds, so the nominee is dialled again and again."""
+    world = started(seed, 6, observers=1)
+    (observer,) = world.nodes[6:]
+    world.run_until(lambda: len(observer.up) == 3, 5_000)
+    for _ in range(4):
+        for master in members_of(world):
+            master.take(ins.SeedGiven(observer.node_id, observer.endpoint))
+        world.run_ms(NOMINEE_DIAL_MS)
+    assert len(observer.up) == 6
+    world.run_ms(60_000)
+    assert len(observer.up) == 6
+    assert all(observer.node_id in member.up for member in members_of(world))
 
 
 def test_32_members_and_100_observers_converge() -> None:

@@ -17,7 +17,7 @@ from tests.spark.worlds import World, world_of_five, world_of_three
     ("made", "engine", "copies", "epochs", "forced"),
     [
         (world_of_three, DATAFRAME, {"n1", "n2", "n3", "n4"}, 4, [4]),
-        (world_of_five, GRAPHFRAMES, {"n2", "n3", "n4", "n5", "n6"}, 5, []),
+        (world_of_five, GRAPHFRAMES, {"n2", "n3", "n4", "n5", "n6"}, 5, []),  # n5 has pruned
     ],
 )
 def test_a_cluster_that_lived_has_no_finding(
@@ -40,5 +40,8 @@ def test_a_cluster_that_lived_has_no_finding(
     assert {copy["copy"] for copy in report.copies} == copies
     assert [one["epoch"] for one in report.epochs] == list(range(1, epochs + 1))
     assert report.forced == forced
-    assert report.verdict.endswith("4 opened by force." if forced else "every check passed.")
+    begins = next((c["history_from"] for c in report.copies if c["history_from"]), None)
+    assert (begins is None) == bool(forced)
+    ends = "4 opened by force." if forced else f"not checked: n5 below checkpoint {begins}."
+    assert report.verdict.endswith(ends)
     assert diff(dumps[0], dumps[1]) == []

@@ -104,7 +104,7 @@ def world_of_three(folder: Path) -> list[Path]:
 
 
 def world_of_five(folder: Path) -> list[Path]:
-    """Founded by three; n4 and n5 join, n6 comes for n1."""
+    """Founded by three; n4 and n5 join, n6 comes for n1. n5 lets go what it may before its dump."""
     with cluster(folder / "net", members=3, observers=3) as net:
         ids = written(net, [1, 2, 3], "by the founders")
         told(net, 1, "members", "add", net.node(4).uri)
@@ -121,6 +121,7 @@ def world_of_five(folder: Path) -> list[Path]:
         told(net, 6, "members", "checkpoint")
         ids += written(net, [2, 3, 4, 5, 6], "in the fifth epoch")
         read_by(net, [2, 3, 4, 5, 6], ids)
+        told(net, 5, "store", "prune", "--keep", "0s")
         dumps = [exported(net, number, folder / f"n{number}") for number in (2, 3, 4, 5)]
         net.stop(6)
         return [*dumps, exported(net, 6, folder / "n6")]

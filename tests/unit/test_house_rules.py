@@ -40,6 +40,7 @@ WIDE_FUNCTIONS: dict[str, str] = {  # "ledger/core.py:Core.step": why it takes o
     "quipu/cli/node_commands.py:join": OPTIONS,
     "quipu/cli/node_commands.py:invite": OPTIONS,
     "quipu/cli/node_commands.py:run": OPTIONS,
+    "quipu/cli/store_commands.py:erase": OPTIONS,
     "quipu/cli/store_commands.py:export": OPTIONS,
     "quipu/cli/store_commands.py:journal_propose": OPTIONS,
     "quipu/cli/store_commands.py:prune": OPTIONS,

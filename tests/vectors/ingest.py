@@ -62,6 +62,7 @@ def frame(data: bytes) -> Any:
 def answer(data: bytes) -> Any:
     """What a node sends."""
     value = unpack(data)
-    need(type(value) is list and len(value) > 0 and value[0] in ANSWERS, "kind")
+    need(type(value) is list and len(value) > 0, "array")
+    need(type(value[0]) is int and value[0] in ANSWERS, "kind")
     ANSWERS[value[0]](value)
     return value

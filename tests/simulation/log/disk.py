@@ -13,12 +13,14 @@ from quipu.ledger.log.effects import (
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
     StoreLogEntry,
 )
 from quipu.ledger.log.state import SavedLog, VoteRecord
 from quipu.ledger.log.suffix import decode_base
 from quipu.ledger.log.words import NO_INDEX, Index, Life
+from quipu.ledger.words import NodeNo
 
 _vote = Canonical(VoteRecord, 4096)
 
@@ -32,6 +34,7 @@ class Tables:
     chosen: Index = NO_INDEX
     certificate: tuple[bytes, ...] = ()
     confirmed: dict[Index, tuple[bytes, ...]] = field(default_factory=dict)
+    lies: dict[NodeNo, bytes] = field(default_factory=dict)
 
     def write(self, effect: LogDurable) -> None:
         match effect:
@@ -50,6 +53,8 @@ class Tables:
                 base = decode_base(record).index
                 self.confirmed = {at: p for at, p in self.confirmed.items() if at > base}
                 self.entries = {at: data for at, data in self.entries.items() if at > base}
+            case PutLie(culprit, proof):
+                self.lies[culprit] = proof
             case ForgetLog():
                 self.vote, self.base, self.state, self.entries = None, None, b"", {}
                 self.chosen, self.certificate, self.confirmed = NO_INDEX, (), {}
@@ -101,6 +106,7 @@ class LogDisk:
             tables.chosen,
             tables.certificate,
             tables.confirmed,
+            tables.lies,
         )
 
     def vote(self) -> VoteRecord | None:

@@ -223,6 +223,18 @@ def test_harm_is_named_by_its_file(
     assert name.split("/")[-1] in str(first)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("signature", 5), ("number", "1"), ("receipt_marks", [[1, "2", 3]])]
+)
+def test_a_manifest_with_a_field_of_another_type(dump: Path, field: str, value: object) -> None:
+    """A number for a signature ended the check with a TypeError."""
+    path = dump / MANIFEST_FILE
+    told = {**json.loads(path.read_bytes()), field: value}
+    path.write_bytes(manifest.canonical(told))
+    (found,) = problems(dump)
+    assert (str(found.flaw), found.file) == ("manifest-wrong", str(path))
+
+
 def test_a_wrong_signature_of_an_event_is_found_when_asked_for(dump: Path) -> None:
     rewritten(dump, "events", lambda rows: rows[4].update(signature=rows[3]["signature"]))
     assert problems(dump) == []

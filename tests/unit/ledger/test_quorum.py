@@ -3,6 +3,7 @@ import pytest
 from quipu.ledger.quorum import (
     POLICIES,
     certified_seq,
+    fitting,
     is_safe,
     liars_borne,
     max_confirms,
@@ -35,6 +36,15 @@ def test_a_number_must_fit_the_roster(policy: str, n: int) -> None:
     with pytest.raises(Refused) as caught:
         max_confirms(policy, n)
     assert caught.value.reason is Reason.MALFORMED
+
+
+def test_numbers_that_just_fit() -> None:
+    assert [max_confirms("0", 1), max_confirms("1", 2), max_confirms("4", 5)] == [0, 1, 4]
+
+
+def test_what_a_policy_becomes_in_a_smaller_roster() -> None:
+    assert [fitting(policy, 1) for policy in POLICIES] == list(POLICIES)
+    assert [fitting("2", n) for n in (1, 2, 3, 4)] == ["majority", "majority", "2", "2"]
 
 
 def test_below_a_majority_is_not_safe() -> None:

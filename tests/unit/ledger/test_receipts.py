@@ -185,3 +185,50 @@ def test_a_row_parked_under_a_wrong_cord_goes_when_another_takes_its_room() -> N
     for event in (other, ledger.write(2), ledger.write(2)):
         park(receipts, N3, ledger.sign(3, event))
     assert receipts.parked_count(N3) == 2
+
+
+def test_rows_of_what_is_gone_are_forgotten_up_to_there() -> None:
+    ledger, receipts = SmallLedger(), Receipts([], ALL)
+    events = chain(ledger, 3)
+    cord = ledger.cord_of(events[0])
+    for signer in (N2, N3):
+        park(receipts, signer, ledger.sign(signer, events[0]))
+        park(receipts, signer, ledger.sign(signer, events[2]))
+    receipts.forget_below(cord, ledger.metas[events[1].id].seq)
+    assert [receipts.parked_count(signer) for signer in (N2, N3)] == [1, 1]
+    assert not receipts.names(events[0].id, N1)
+    assert receipts.names(events[2].id, N1)
+    receipts.forget_below(cord, ledger.metas[events[2].id].seq)
+    assert [receipts.parked_count(signer) for signer in (N2, N3)] == [0, 0]
+    assert receipts._parked == {N2: {}, N3: {}}, "nothing of the cord takes room any more"
+    assert receipts._waiting_for == {}
+
+
+def test_what_is_pushed_out_takes_no_room() -> None:
+    ledger, receipts = SmallLedger(), Receipts([], ALL)
+    events = chain(ledger, 3)
+    for event in events:
+        park(receipts, N3, ledger.sign(3, event))
+    assert sorted(receipts._waiting_for) == sorted([events[0].id, events[2].id])
+
+
+def test_of_two_invs_with_one_number_the_first_is_kept() -> None:
+    """They are a lie of their signer; none of the two is better."""
+    ledger, receipts = SmallLedger(), Receipts([], ALL)
+    one, two, three = chain(ledger, 3)
+    first = ledger.sign(3, one, epoch=2)
+    second = ledger.sign(3, two, epoch=2)._replace(array=first.array)
+    assert (first.number, first.epoch) == (second.number, second.epoch)
+    receipts.keep_for_later(N3, first)
+    receipts.keep_for_later(N3, second)
+    assert receipts.of_coming(EpochNo(3)) == []
+    assert receipts.of_coming(EpochNo(2))[0][1] is first
+    newest = ledger.sign(3, three)
+    rival = ledger.sign(3, two)._replace(array=newest.array)
+    for inv in (ledger.sign(3, one), newest):
+        park(receipts, N3, inv)
+    (row,) = ledger.sign(3, two).rows
+    assert receipts.park(N3, row, rival)
+    assert unparked(receipts, ledger, two) == [N3], (
+        "of two with one number the later takes the room"
+    )

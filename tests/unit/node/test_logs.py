@@ -48,8 +48,10 @@ def test_what_goes_by_the_standard_module_takes_the_same_form() -> None:
 
 def test_a_log_that_was_closed_fails_nobody() -> None:
     out = io.StringIO()
-    bridged = Bridge(open_log(LogSettings(), out))
+    log = open_log(LogSettings(), out)
+    bridged = Bridge(log)
     out.close()
+    log.info("running")
     bridged.handle(logging.LogRecord(AUDIT, logging.INFO, "", 0, "admin verb", (), None))
 
 

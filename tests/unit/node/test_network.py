@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -87,5 +88,23 @@ def test_to_who_is_not_there_nothing_waits(tmp_path: Path) -> None:
         del network.up[N2]
         network.send_soon(N2, receipt(1))
         assert said(network) == [(N2, receipt(1))]
+
+    running(test)
+
+
+def test_what_it_keeps_of_peers_is_synced_once_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was synced while it still lay in a buffer: a loss of power could leave an empty file."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
+
+    async def test() -> None:
+        network = network_in(tmp_path)
+        network._keep(b"x" * 1_000)
+        assert network._keeping is not None
+        await network._keeping
+        assert network.peers_path.read_bytes() == b"x" * 1_000
+        assert synced[0] == 1_000
 
     running(test)

@@ -19,14 +19,14 @@ def place(name: str, stamp: int = 1) -> SignedEndpoint:
 def of_observer(states: dict[NodeId, PeerState]) -> list[NodeId]:
     book = Book(node_id("n99"), MEMBERS, seeds={MEMBERS[0]: SEED})
     book.signed = {node_id(f"n{n}"): place(f"n{n}") for n in range(1, 11)}
-    return book.wanted([], lambda peer: states.get(peer, PeerState.ALIVE))
+    return book.wanted([], [], lambda peer: states.get(peer, PeerState.ALIVE))
 
 
 def test_a_member_keeps_links_to_all_members_and_whoever_greeted_it() -> None:
     book = Book(MEMBERS[0], MEMBERS[:4], seeds={MEMBERS[2]: SEED})
     observer, gone = node_id("n50"), node_id("n51")
     state = {gone: PeerState.LEFT}
-    wanted = book.wanted([observer, gone], lambda p: state.get(p, PeerState.ALIVE))
+    wanted = book.wanted([observer, gone], [], lambda p: state.get(p, PeerState.ALIVE))
     assert wanted == [*MEMBERS[1:4], observer]
 
 
@@ -36,6 +36,16 @@ def test_an_observer_keeps_the_first_three_of_its_own_ranking() -> None:
     other = Book(node_id("n98"), MEMBERS)
     assert book.ranking() != other.ranking()
     assert sorted(book.ranking()) == sorted(MEMBERS)
+
+
+def test_an_observer_keeps_a_link_to_members_that_began_one() -> None:
+    book = Book(node_id("n99"), MEMBERS)
+    book.signed = {node_id(f"n{n}"): place(f"n{n}") for n in range(1, 11)}
+    *_, caller, gone = book.ranking()
+    states = {gone: PeerState.DEAD}
+    called = [caller, gone, node_id("n98")]
+    wanted = book.wanted([], called, lambda peer: states.get(peer, PeerState.ALIVE))
+    assert wanted == [*book.ranking()[:3], caller]
 
 
 def test_in_place_of_the_gone_an_observer_takes_the_next_and_still_dials_the_first() -> None:

@@ -7,7 +7,7 @@ from quipu.ledger.words import Now
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p import limits
-from quipu.p2p.bodies import Query
+from quipu.p2p.bodies import Addresses, Query
 from quipu.p2p.decen import Alive, Hello
 from quipu.p2p.gossip import Kind
 from quipu.p2p.kept import decode_kept
@@ -206,6 +206,36 @@ def test_an_observer_that_died_is_forgotten() -> None:
     assert bench.state("n9") is PeerState.ALIVE
 
 
+def test_an_observer_answers_a_member_that_dials_it_by_itself() -> None:
+    """A master has to ask a nominee whether it is ready, whichever members that one ranks first."""
+    bench = Bench(6, name="n9")
+    hands = {hand.id: hand for hand in map(bench.hand, bench.names)}
+    *attached, left = (hands[peer] for peer in bench.peers._desk.book.ranking()[:4])
+    for member in attached:
+        bench.linked(member.name)
+    assert left.id not in [one.peer for one in of(bench.run(1_000), fx.OpenLink)]
+    assert [one.peer for one in of(bench.step(left.hello()), fx.OpenLink)] == [left.id]
+    assert ups(bench.step(ins.LinkOpened(left.id))) == [fx.PeerUp(left.id)]
+
+
+def test_a_nominee_that_let_go_of_its_link_is_dialled_anew() -> None:
+    """It takes a link up again for one that is new, not for a greeting on the old one."""
+    bench = Bench(2)
+    nominee = bench.linked("n9")
+    bench.run(limits.SUSPECT_AFTER_MS + 1_000)  # it is silent, and the own link still open
+    effects = bench.step(ins.SeedGiven(nominee.id, endpoint_of("n9")))
+    assert of(effects, fx.CloseLink) == [fx.CloseLink(nominee.id)]
+    assert of(bench.run(1_000), fx.OpenLink) == [fx.OpenLink(nominee.id, endpoint_of("n9"))]
+
+
+def test_a_nominee_that_is_linked_is_not_dialled_again() -> None:
+    bench = Bench(2)
+    nominee = bench.linked("n9")
+    effects = bench.step(ins.SeedGiven(nominee.id, endpoint_of("n9")), after_ms=4_000)
+    assert not of(effects, fx.CloseLink)
+    assert not of(effects, fx.OpenLink)
+
+
 def test_peers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PEERS_MAX", 2)
     bench = Bench(2)
@@ -230,6 +260,17 @@ def test_to_a_silent_target_it_goes_straight_and_over_the_others() -> None:
     effects = bench.step(n4.alive(n4.message(Query("what", b""), n2.id)))
     assert len(n2.told(effects, Kind.QUERY)) == len(n3.told(effects, Kind.QUERY)) == 1
     assert not n4.told(effects, Kind.QUERY)
+
+
+def test_of_others_than_members_nobody_is_told_where_they_are() -> None:
+    """Who is no member says it itself: else one peer could fill the list of all others."""
+    bench = Bench(3)
+    n2 = bench.linked("n2")
+    told = [bench.hand(name).endpoint for name in ("n3", "n8", "n9")]
+    bench.step(n2.alive(n2.message(Addresses(told), bench.me)))
+    signed = bench.peers._desk.book.signed
+    assert bench.hand("n3").id in signed
+    assert {bench.hand(name).id for name in ("n8", "n9")} & set(signed) == set()
 
 
 # --- what is kept -------------------------------------------------------------------------------

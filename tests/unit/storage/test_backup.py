@@ -22,7 +22,7 @@ from quipu.storage import keys
 from quipu.storage.backup import BackupFailed, copy_store, set_aside
 from quipu.storage.environment import CRASH_FILE, DATA_FILE, StoreDamaged, StoreLocked, StoreMissing
 from quipu.storage.lmdb_store import open_store
-from quipu.storage.ownership import FORMAT_PRUNED, FormatTooNew
+from quipu.storage.ownership import FORMAT_NEWEST, FormatTooNew
 from quipu.storage.records import guarded
 from quipu.storage.store import StoreError
 from quipu.storage.verification import verify_store
@@ -402,7 +402,7 @@ def test_what_cannot_be_opened_is_a_finding(tmp_path: Path, cluster: MadeCluster
 
 def test_unknown_format_is_an_error_and_no_finding(tmp_path: Path, cluster: MadeCluster) -> None:
     made(tmp_path, cluster)
-    newer = (FORMAT_PRUNED + 1).to_bytes(4, "big")
+    newer = (FORMAT_NEWEST + 1).to_bytes(4, "big")
     with tampering(tmp_path) as (txn, tables):
         txn.put(b"format", guarded(b"format", newer), db=tables.meta)
     with pytest.raises(FormatTooNew):

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,33 @@ import pytest
 
 from quipu.dumps import limits
 from quipu.dumps.checking import check_contents, check_files
-from quipu.dumps.manifest import NOTES_FILE, UNSIGNED_FILE, Manifest, finish, read_manifest
+from quipu.dumps.manifest import (
+    NOTES_FILE,
+    UNSIGNED_FILE,
+    Manifest,
+    finish,
+    read_manifest,
+    to_bytes,
+)
 from quipu.dumps.tables import TABLES, eid_of
+from quipu.ledger.effects import (
+    AppendFeed,
+    DropEvents,
+    DropFeed,
+    DropInvs,
+    EraseEntry,
+    PutBranch,
+    PutOwnState,
+)
+from quipu.ledger.merkle import leaf_hash
+from quipu.ledger.words import EpochNo, EventId, InvNumber, Journal, NodeNo, Seq
 from quipu.storage import export
 from quipu.storage.export import ExportOrder, export_store
 from quipu.storage.export_notes import ExportRefused
 from quipu.storage.lmdb_store import open_store
-from quipu.storage.store import StoreCorrupt
+from quipu.storage.store import Kept, StoreCorrupt
 from tests.dump_making import dumped, grown
-from tests.made_events import MadeCluster, branch_of, lived_through
+from tests.made_events import MadeCluster, branch_of, entry_of, lived_through
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
@@ -97,6 +116,77 @@ def test_an_old_receipt_that_came_late_is_not_left_out(tmp_path: Path) -> None:
     dumped(store, target, cluster)
     sound(target)
     assert sorted(i["number"] for i in rows(target, "invs") if i["signer_no"] == 1) == [1, 2, 4, 7]
+
+
+def pruned(store: Path, cluster: MadeCluster, feed_upto: int) -> None:
+    """The first event of each cord goes; the second one stays, as the tip of a cut."""
+    opened = open_store(store, cluster.owner())
+    durable: list[Kept] = []
+    for record in opened.saved().branches:
+        record.cut_seq, record.gone_upto = Seq(2), Seq(1)
+        durable += [DropEvents(record.key, Seq(1), Seq(1)), PutBranch(record)]
+    durable += [DropFeed(feed_upto), PutOwnState(Journal(0), False, EpochNo(2))]
+    durable.append(DropInvs(NodeNo(1), InvNumber(4)))
+    opened.commit(durable)
+    opened.close()
+
+
+def test_a_pruned_store_gives_what_it_has_and_says_where_it_begins(tmp_path: Path) -> None:
+    cluster, target = MadeCluster(), tmp_path / "dump"
+    store = grown(tmp_path, cluster, 12)
+    pruned(store, cluster, 6)
+    done = dumped(store, target, cluster)
+    manifest = sound(target)
+    assert (manifest.history_from, manifest.feed_first, manifest.feed_from) == (2, 7, 7)
+    assert (done["read"], done["events"], done["added"]) == (8, 9, 5)
+    events = rows(target, "events")
+    assert sorted(e["seq"] for e in events if e["feed_pos"] is None) == [2, 2, 2, 4]
+    assert {e["state"] for e in events if e["seq"] == 2} == {"read"}
+    assert len({e["id"] for e in events}) == 9
+    opened = open_store(store, cluster.owner())
+    waiting = next(e for e in events if e["state"] == "unread")
+    opened.commit([AppendFeed((EventId(waiting["id"]),))])
+    (record,) = (r for r in opened.saved().branches if r.key.author_no == waiting["author_no"])
+    record.read_seq, record.read_id = Seq(waiting["seq"]), EventId(waiting["id"])
+    opened.commit([PutBranch(record)])
+    opened.close()
+    assert dumped(store, target, cluster)["added"] == 1
+    assert (sound(target).read, sound(target).feed_first) == (9, 7)
+
+
+def test_an_archive_keeps_what_its_node_lets_go(tmp_path: Path) -> None:
+    cluster, target = MadeCluster(), tmp_path / "dump"
+    store = grown(tmp_path, cluster, 12)
+    dumped(store, target, cluster)
+    pruned(store, cluster, 6)
+    dumped(store, target, cluster)
+    manifest = sound(target)
+    assert (manifest.number, manifest.history_from, manifest.read) == (2, 0, 11)
+    assert "history_from" not in (target / "manifest.json").read_text()
+    assert len(rows(target, "invs")) == 12
+    early = tmp_path / "early"
+    shutil.copytree(target, early)
+    manifest = read_manifest(target)
+    behind = replace(manifest, feed_upto=3, signature="")
+    (early / UNSIGNED_FILE).write_bytes(to_bytes(behind))
+    finish(early, cluster.keys[0].sign)
+    with pytest.raises(ExportRefused, match="was pruned"):
+        dumped(store, early, cluster)
+
+
+def test_of_an_erased_entry_the_leaf_hash_is_in_it(tmp_path: Path) -> None:
+    cluster, target = MadeCluster(), tmp_path / "dump"
+    store = grown(tmp_path, cluster, 3, entries=2)
+    opened = open_store(store, cluster.owner())
+    slot = next(iter(cluster.metas.values())).slot
+    opened.commit([EraseEntry(slot, 1)])
+    opened.close()
+    dumped(store, target, cluster, "with data")
+    sound(target)
+    first, erased = rows(target, "entries")[:2]
+    assert (first["data"], first["stream"]) == (b"turn 0 entry 0", "default")
+    assert (erased["data"], erased["stream"], erased["data_bytes"]) == (b"", "", 0)
+    assert erased["leaf_hash"] == leaf_hash(entry_of("turn 0 entry 1"))
 
 
 def test_an_interrupted_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

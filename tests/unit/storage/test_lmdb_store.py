@@ -16,7 +16,7 @@ from quipu.ledger.words import EpochNo, EventId, InvNumber, Journal, NodeNo, Seq
 from quipu.storage import environment, keys, ownership, records
 from quipu.storage.environment import StoreDamaged, StoreLocked, StoreMissing
 from quipu.storage.lmdb_store import LmdbStore, open_store
-from quipu.storage.ownership import FORMAT_PRUNED, FormatTooNew, FormatTooOld, StoreForeign
+from quipu.storage.ownership import FORMAT_NEWEST, FormatTooNew, FormatTooOld, StoreForeign
 from quipu.storage.store import (
     DiskFailed,
     OutcomeUnknown,
@@ -83,7 +83,7 @@ def test_other_cluster_and_other_node_are_refused(tmp_path: Path, cluster: MadeC
 
 @pytest.mark.parametrize(
     ("version", "refusal"),
-    [(FORMAT_PRUNED + 1, FormatTooNew), (2**31, FormatTooNew), (0, FormatTooOld)],
+    [(FORMAT_NEWEST + 1, FormatTooNew), (2**31, FormatTooNew), (0, FormatTooOld)],
 )
 def test_unknown_format_is_refused_and_left_alone(
     tmp_path: Path, cluster: MadeCluster, version: int, refusal: type[Exception]

@@ -301,6 +301,8 @@ def test_a_serializer_that_signs_two_digests_is_found_by_whoever_sees_both() -> 
     proof = encode_log_message(LogEvidence(prove(lie, truth)))
     hand.step(1, LogMessageReceived(NodeNo(2), proof))  # known already
     assert len(said(hand, 1, SerializerConvicted)) == 1
+    hand.restart(1)
+    assert hand.machines[NodeNo(1)].state.convictions[NodeNo(3)] == state.convictions[NodeNo(3)]
 
 
 # --- pace ---------------------------------------------------------------------------------------

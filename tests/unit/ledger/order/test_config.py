@@ -42,8 +42,8 @@ def word_of(stream: ConfigStream) -> str:
 )
 def test_every_role_is_added_and_removed_by_its_stages(kind: ConfigKind) -> None:
     stream, role = ConfigStream(), ROLES[kind]
-    if (role in (NodeRole.INGEST, NodeRole.CONFIG)) == (kind in ADDING):
-        stream._deviants[ONE, role] = kind not in ADDING
+    if kind in ADDING:
+        stream._deviants[ONE, role] = False
     assert stream.has(ONE, role) != (kind in ADDING)
     assert isinstance(begun(stream, kind, 5, 1), Configured)
     last = LAST_STAGES.get(FIRST_STAGES[kind])
@@ -56,8 +56,25 @@ def test_every_role_is_added_and_removed_by_its_stages(kind: ConfigKind) -> None
     assert begun(stream, kind, 7, 1) is ConfigRefusal.ALREADY_SO
 
 
-def test_one_change_is_in_flight() -> None:
+def without_executor() -> ConfigStream:
     stream = ConfigStream()
+    begun(stream, ConfigKind.REMOVE_EXECUTOR, 1, 1)
+    return stream
+
+
+def test_an_executor_begins_with_catchup_and_is_none_after_refuse_or_implement() -> None:
+    stream = without_executor()
+    assert [stream.executes(number) for number in MEMBERS] == [False, *[True] * (len(MEMBERS) - 1)]
+    begun(stream, ConfigKind.ADD_EXECUTOR, 3, 1)
+    assert stream.executes(ONE)
+    stream.apply(item(ConfigKind.ADD_EXECUTOR, ConfigStage.REFUSE, 1), Index(4))
+    assert not stream.executes(ONE)
+    last = item(ConfigKind.REMOVE_EXECUTOR, ConfigStage.IMPLEMENT, 2)
+    assert stream.refusal(last, MEMBERS[:2], MEMBERS) is ConfigRefusal.LAST_NODE
+
+
+def test_one_change_is_in_flight() -> None:
+    stream = without_executor()
     begun(stream, ConfigKind.ADD_EXECUTOR, 3, 1)
     for kind in ConfigKind:
         assert begun(stream, kind, 4, 2) is ConfigRefusal.IN_FLIGHT
@@ -81,7 +98,7 @@ def test_a_blocked_node_takes_nothing_and_comes_back_by_no_stage_of_another() ->
 
 
 def test_a_node_that_does_not_catch_up_is_refused() -> None:
-    stream = ConfigStream()
+    stream = without_executor()
     begun(stream, ConfigKind.ADD_EXECUTOR, 3, 1)
     stream.apply(item(ConfigKind.ADD_EXECUTOR, ConfigStage.REFUSE, 1), Index(4))
     assert stream.newest is not None
@@ -123,8 +140,10 @@ def test_the_present_set_is_refused_before_it_is_asked_for() -> None:
 def test_the_state_comes_back_from_its_record() -> None:
     stream = ConfigStream()
     assert stream.record() == b""
+    stream = without_executor()
     begun(stream, ConfigKind.ADD_EXECUTOR, 3, 1)
     stream.apply(item(ConfigKind.ADD_EXECUTOR, ConfigStage.LIVE, 1), Index(4))
+    begun(stream, ConfigKind.REMOVE_EXECUTOR, 5, 2)
     begun(stream, ConfigKind.REMOVE_INGEST, 5, 2)
     stream.apply(item(ConfigKind.REMOVE_INGEST, ConfigStage.REFUSE, 2), Index(6))
     assert ConfigStream.of(stream.record()) == stream

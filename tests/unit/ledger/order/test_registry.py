@@ -7,6 +7,7 @@ from quipu.ledger.log.words import Index, Regime
 from quipu.ledger.order.client_items import (
     AccessList,
     AddClient,
+    ChangeRights,
     ReadResults,
     RemoveClient,
     acl_id,
@@ -22,6 +23,7 @@ from quipu.ledger.order.registry import (
     Registry,
     RegistryRefusal,
     Removed,
+    RightsChanged,
 )
 from quipu.ledger.refusals import Refused
 from tests.small_ledger import key_of
@@ -51,6 +53,21 @@ def test_ids_follow_the_order_and_are_never_given_again() -> None:
     assert registry.apply(add, PLACE) == Registered(ClientId(2), ACL)
     assert registry.apply(ReadResults(2, 1, 0, b""), PLACE) == ReadOrdered(ClientId(2))
     assert registry.apply(ReadResults(1, 1, 0, b""), PLACE) is RegistryRefusal.REMOVED
+
+
+def test_rights_are_those_of_the_newest_change_and_the_number_stays() -> None:
+    registry, other = listed(), acl_id(Regime(3), Index(10), 0)
+    registry.apply(AddClient(ACL, 1, PUBLIC), PLACE)
+    before = registry.record()
+    assert registry.apply(ChangeRights(1, other), PLACE) is RegistryRefusal.UNKNOWN_LIST
+    assert registry.apply(ChangeRights(2, ACL), PLACE) is RegistryRefusal.UNKNOWN_CLIENT
+    assert registry.record() == before
+    registry.apply(AccessList(b"others"), ItemPlace(Regime(3), Index(10), 0))
+    assert registry.apply(ChangeRights(1, other), PLACE) == RightsChanged(ClientId(1), other)
+    assert registry.clients[ClientId(1)].acl == other
+    assert Registry.of(registry.record()) == registry
+    registry.apply(RemoveClient(1), PLACE)
+    assert registry.apply(ChangeRights(1, ACL), PLACE) is RegistryRefusal.REMOVED
 
 
 @pytest.mark.parametrize(
@@ -94,6 +111,7 @@ def test_items_are_read_as_they_were_written_and_nothing_else_is() -> None:
         AccessList(b"x"),
         AddClient(ACL, 1, PUBLIC),
         RemoveClient(7),
+        ChangeRights(7, ACL),
         ReadResults(1, 5, 2, b""),
     )
     for item in items:

@@ -43,6 +43,12 @@ def test_a_lock_on_a_range_is_used_up_in_order() -> None:
     assert sequences.apply(lock(2), Index(9)) == Granted(NAME, Index(9), 3, 3)
 
 
+def test_a_name_ends_with_its_last_character() -> None:
+    """`$` in a pattern takes a line break behind it."""
+    assert read_item(encode_item(lock(1))) == lock(1)
+    assert read_item(encode_item(Lock(NAME + "\n", 1, 1, 0))) is None
+
+
 def test_a_lock_is_taken_over_by_naming_its_token_and_the_old_one_is_worth_nothing() -> None:
     sequences = Sequences()
     sequences.apply(lock(1, 3), Index(1))

@@ -3,6 +3,8 @@
 import pytest
 
 from quipu.storage.executors import limits
+from quipu.storage.executors.acl import ALL, Acl, Right, Rule
+from quipu.storage.executors.executor import RequestRefused
 from quipu.storage.executors.outcome import Code
 from quipu.storage.executors.reader import QueryFailed
 from tests.executing import Executed
@@ -70,3 +72,45 @@ def test_an_integer_that_does_not_fit_is_refused(executed: Executed) -> None:
     with pytest.raises(QueryFailed) as caught:
         executed.executor.reader.query("SELECT ?", [2**63])
     assert caught.value.code is Code.BAD_PARAMETERS
+
+
+def test_what_was_found_fit_is_looked_at_again_where_tables_or_rights_are_others(
+    executed: Executed,
+) -> None:
+    writer = 2
+    executed.add(writer, Acl((Rule("t", int(Right.READ | Right.WRITE)),)))
+    insert = "INSERT INTO t (a) VALUES (1)"
+    executed.run("CREATE TABLE t (a)")
+    for client in (1, writer, 1):
+        assert executed.refused(insert, client=client) is None
+    executed.add(writer, Acl((Rule("t", Right.READ),)))
+    assert executed.refused(insert, client=writer) is Code.NO_RIGHT
+    assert executed.refused(insert) is None
+    executed.run("DROP TABLE t", "CREATE VIEW t AS SELECT 1 AS a")
+    assert executed.refused(insert) is Code.BAD_SQL
+    assert executed.refused(("SELECT ?", 1)) is None
+    assert executed.refused(("SELECT ?", 1, 2)) is Code.BAD_PARAMETERS
+
+
+def test_what_takes_no_time_is_checked_at_once(executed: Executed) -> None:
+    reader = executed.executor.reader
+    short, long = executed.request("SELECT 1"), executed.request(f"SELECT '{'x' * 5_000}'")
+    assert reader.validate_at_once(short)
+    assert not reader.validate_at_once(long)
+    with pytest.raises(RequestRefused, match="not-deterministic"):
+        reader.validate_at_once(executed.request("SELECT random()"))
+    with reader._lock:  # a query is under way
+        assert not reader.validate_at_once(short)
+
+
+def test_statements_of_one_kind_are_judged_by_who_asks(executed: Executed) -> None:
+    """In one turn and in any order, for answers are remembered from one to the next."""
+    other = 2
+    executed.add(other, Acl((Rule("mine", int(ALL)),)))
+    executed.run("CREATE TABLE mine (a)", "CREATE TABLE yours (a)")
+    for _ in range(2):
+        assert executed.run("INSERT INTO yours VALUES (1)").code is Code.OK
+        refused = executed.run("INSERT INTO yours VALUES (1)", client=other)
+        assert refused.code is Code.NO_RIGHT
+        assert executed.run("INSERT INTO mine VALUES (1)", client=other).code is Code.OK
+    assert executed.rows("SELECT count(*) FROM yours") == ((2,),)
