@@ -103,8 +103,9 @@ replay: install ## SEED=n: one seeded world again, with its transcript
 	@test -n "$(SEED)" || { echo "say which: make replay SEED=42" >&2; exit 2; }
 	@$(BIN)/python -m tests.simulation replay $(SEED) $(if $(PEERS),--peers)
 
-ablation: install ## take each safeguard out and see that the simulator notices
+ablation: install ## take each safeguard out; the simulator, or a named test, notices
 	@$(BIN)/python -m tests.simulation ablation
+	@$(BIN)/python -m tests.safeguards
 
 kill-test: install ## KILLS=2000: nodes under load, killed at every place; nothing may be lost
 	@$(BIN)/python -m tests.process --kills $(KILLS)

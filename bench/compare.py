@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from bench.cases import Plan
-from bench.clusters import node_cluster
+from bench.clusters import NodeCluster, node_cluster
 from bench.compare_cases import CASES, SYSTEMS, Outcome, Rivals, Row, measure, rows_of
 from bench.etcds import etcds
 from bench.figures import commit_now, note_figure
@@ -29,6 +29,7 @@ from bench.natses import natses
 from bench.others import Others
 from bench.primitives import commit_us, hash_us, signature_us
 from bench.redises import redises
+from bench.syncs import Synced, of_all, strace
 
 COMMAND = "bench"
 NODES = 3
@@ -38,6 +39,7 @@ HEADINGS = (
     "ours is", "floor", "goal",
 )  # fmt: skip
 KEPT_HEADINGS = ("system", "entries", "disk bytes each and node", "own MiB", "resident MiB")
+SYNC_HEADINGS = ("case", "system", "entries", "syncs, all nodes", "syncs an entry")
 KEPT = 500_000
 QUICK = Plan(seconds=1.0, rounds=1, warm_up_s=0.5)
 IN_MEMORY = frozenset(("tmpfs", "ramfs"))
@@ -115,6 +117,7 @@ def asked() -> argparse.Namespace:
 class Measured:
     outcomes: list[Outcome] = field(default_factory=list)
     kept: list[Footprint] = field(default_factory=list)  # ours first
+    syncs: list[Synced] = field(default_factory=list)
     void: list[str] = field(default_factory=list)
 
 
@@ -136,7 +139,17 @@ def run(given: argparse.Namespace, plan: Plan) -> Measured:
             ours, void = of_ours(nodes, given.kept)
             found.kept = [ours, *of_others(rivals, given.kept)]
             found.void += [f"kept: {void}"] if void else []
+            found.syncs = _syncs(nodes, rivals)
     return found
+
+
+def _syncs(nodes: NodeCluster, rivals: Rivals) -> list[Synced]:
+    program = strace()
+    if program is None:
+        print("syncs are not counted: apt-get install strace", file=sys.stderr)
+        return []
+    print("syncs are counted", file=sys.stderr)
+    return of_all(program, nodes, rivals)
 
 
 def shown(row: Row) -> tuple[str, ...]:
@@ -157,6 +170,10 @@ def shown(row: Row) -> tuple[str, ...]:
 def shown_kept(one: Footprint) -> tuple[str, ...]:
     figures = (one.disk_bytes, one.own_mib, one.resident_mib)
     return (one.system, f"{one.entries:,}", *(f"{figure:.0f}" for figure in figures))
+
+
+def shown_syncs(one: Synced) -> tuple[str, ...]:
+    return (one.case, one.system, f"{one.entries:,}", f"{one.syncs:,}", f"{one.each:.4f}")
 
 
 def note_kept(one: Footprint) -> None:
@@ -196,6 +213,9 @@ def main() -> int:
     print(table(HEADINGS, map(shown, rows)))
     if found.kept:
         print(table(KEPT_HEADINGS, map(shown_kept, found.kept)))
+    if found.syncs:
+        print(table(SYNC_HEADINGS, map(shown_syncs, found.syncs)))
+    if found.kept:
         for short in found.kept[0].short():
             print(f"below the floor: kept: {short}")
     for row in rows:
@@ -212,6 +232,7 @@ def main() -> int:
             "machine_us": machine,
             "rows": [asdict(row) for row in rows],
             "kept": [asdict(one) for one in found.kept],
+            "syncs": [one._asdict() for one in found.syncs],
             "void": found.void,
         }
         given.report.write_text(json.dumps(told, indent=1) + "\n")
@@ -220,6 +241,8 @@ def main() -> int:
             note(row)
         for one in found.kept:
             note_kept(one)
+        for synced in found.syncs:
+            note_figure(COMMAND, f"{synced.case} {synced.system}: syncs an entry", synced.each)
     return 1 if found.void else 0
 
 

@@ -225,15 +225,19 @@ class Ours:
         return "" if self.asked is None else self.asked.void
 
 
-# --- all of them ----------------------------------------------------------------------------------
-def measure(case: Case, nodes: NodeCluster, rivals: Rivals, plan: Plan) -> Outcome:
-    outcome = Outcome(case)
-    ours = Ours(case, nodes)
-    others = {
+def asked_of(case: Case, rivals: Rivals) -> dict[str, Asked]:
+    """Those of the others that it is for."""
+    return {
         name: Asked(case, name, rival.servers, case.asks[name], lambda r=rival: cpu_s(r))  # type: ignore[misc]
         for name, rival in rivals.items()
         if name in case.asks
     }
+
+
+# --- all of them ----------------------------------------------------------------------------------
+def measure(case: Case, nodes: NodeCluster, rivals: Rivals, plan: Plan) -> Outcome:
+    outcome = Outcome(case)
+    ours, others = Ours(case, nodes), asked_of(case, rivals)
     if not case.writes:
         _fill(rivals)
     for _ in range(plan.rounds):

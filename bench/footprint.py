@@ -11,8 +11,8 @@ from pathlib import Path
 from bench import cluster_cases, requests
 from bench.cases import BATCH_ENTRIES, ENTRY_BYTES, Plan
 from bench.cluster_cases import READ
-from bench.clusters import Cluster, NodeCluster, cpu_s
-from bench.compare_cases import CASES, OURS, Asked, Rivals, asks_of
+from bench.clusters import Cluster, NodeCluster
+from bench.compare_cases import CASES, OURS, Asked, Rivals, asked_of, asks_of
 from bench.servers import MIB
 
 STREAM = "kept"
@@ -58,10 +58,10 @@ def of_ours(nodes: NodeCluster, entries: int) -> tuple[Footprint, str]:
 
 def of_others(rivals: Rivals, entries: int) -> list[Footprint]:
     found = []
-    asks = asks_of(STREAM, CONNECTIONS, BATCH_ENTRIES)
     batch = next(case for case in CASES if case.name == "batch")
-    for name, rival in rivals.items():
-        asked = Asked(batch, name, rival.servers, asks[name], lambda r=rival: cpu_s(r))  # type: ignore[misc]
+    batch = replace(batch, asks=asks_of(STREAM, CONNECTIONS, BATCH_ENTRIES))
+    for name, asked in asked_of(batch, rivals).items():
+        rival = rivals[name]
 
         def more(asked: Asked = asked) -> int:
             asked.round(PLAN)

@@ -24,6 +24,7 @@ from tests import tree
 
 forked = multiprocessing.get_context("fork")
 IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"  # what was imported before the forks
+PLAIN = ("--tb=no", "--assert=plain")  # nobody reads why: half the time of a mutant that is killed
 KILLED_MIN = 0.9
 LIMIT_S = 300.0
 
@@ -178,7 +179,7 @@ def _judge(name: str, number: int | None, tests: tuple[str, ...]) -> None:
     os.chdir(tree.ROOT)
     if number is not None:
         put_in_place(name, number)
-    chosen = ("-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-W", IMPORTED)
+    chosen = ("-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-W", IMPORTED, *PLAIN)
     os._exit(int(pytest.main([*chosen, *tests])))
 
 

@@ -1,5 +1,6 @@
 """The comparison with others, far too short to say anything about speed."""
 
+import os
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from bench.footprint import DISK_FLOOR, MEMORY_FLOOR, of_ours
 from bench.go_builds import NotHere
 from bench.load import Line
 from bench.redises import redises
+from bench.syncs import counted, synced_files
 from bench.wires import CREATED, FAILED, NATS_INBOX, Closed, NatsLine, RedisLine
 
 SHORT = Plan(seconds=1.0, rounds=1, warm_up_s=0.2)
@@ -74,6 +76,36 @@ def test_what_is_not_here_says_how_to_have_it(
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NotHere, match="apt-get install redis-server"), redises(3, tmp_path):
         pass
+
+
+# --- syncs ----------------------------------------------------------------------------------------
+TRACED = """\
+17 fdatasync(21) = 0
+18 pwrite64(22, ""..., 120, 4096 <unfinished ...>
+17 fsync(9) = 0
+18 <... pwrite64 resumed>) = 120
+17 write(23, ""..., 64) = 64
+17 sync() = 0
+17 --- SIGCHLD {si_signo=SIGCHLD} ---
+write(22, ""..., 8) = 8
+"""
+
+
+def test_syncs_are_calls_that_sync_and_writes_to_synced_files() -> None:
+    assert counted(TRACED.splitlines(), frozenset((22,))) == 5
+    assert counted(TRACED.splitlines(), frozenset()) == 3
+
+
+def test_a_file_whose_writes_are_synced_is_known(tmp_path: Path) -> None:
+    flags = os.O_CREAT | os.O_WRONLY
+    plain, synced = (
+        os.open(tmp_path / name, flags | more) for name, more in (("a", 0), ("b", os.O_DSYNC))
+    )
+    try:
+        assert {plain, synced} & synced_files(os.getpid()) == {synced}
+    finally:
+        os.close(plain)
+        os.close(synced)
 
 
 # --- protocols ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from quipu.ledger.words import Now
 from quipu.p2p import effects as fx
 from quipu.p2p import inputs as ins
 from quipu.p2p import limits
-from quipu.p2p.bodies import Query
+from quipu.p2p.bodies import Addresses, Query
 from quipu.p2p.decen import Alive, Hello
 from quipu.p2p.gossip import Kind
 from quipu.p2p.kept import decode_kept
@@ -260,6 +260,17 @@ def test_to_a_silent_target_it_goes_straight_and_over_the_others() -> None:
     effects = bench.step(n4.alive(n4.message(Query("what", b""), n2.id)))
     assert len(n2.told(effects, Kind.QUERY)) == len(n3.told(effects, Kind.QUERY)) == 1
     assert not n4.told(effects, Kind.QUERY)
+
+
+def test_of_others_than_members_nobody_is_told_where_they_are() -> None:
+    """Who is no member says it itself: else one peer could fill the list of all others."""
+    bench = Bench(3)
+    n2 = bench.linked("n2")
+    told = [bench.hand(name).endpoint for name in ("n3", "n8", "n9")]
+    bench.step(n2.alive(n2.message(Addresses(told), bench.me)))
+    signed = bench.peers._desk.book.signed
+    assert bench.hand("n3").id in signed
+    assert {bench.hand(name).id for name in ("n8", "n9")} & set(signed) == set()
 
 
 # --- what is kept -------------------------------------------------------------------------------

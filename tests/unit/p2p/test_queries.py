@@ -35,11 +35,29 @@ def test_two_of_four_are_not_enough_while_two_are_silent() -> None:
     assert tally.outcome() == (Verdict.AGREED, b"a")
 
 
+def test_votes_are_those_of_the_members_of_that_moment() -> None:
+    """A node of the cluster that is no member could make a half of it."""
+    tally, stranger = Tally(MEMBERS), NodeId(bytes([9]) * 32)
+    assert not tally.count(stranger, vote(b"a"))
+    assert tally.count(MEMBERS[0], vote(b"a"))
+    assert tally.final() == (Verdict.TIMEOUT, None)
+
+
+def test_of_the_answers_of_a_member_the_newest_counts() -> None:
+    """They may come in another order than they were said in."""
+    tally = Tally(MEMBERS)
+    assert tally.count(MEMBERS[0], vote(b"new", 5))
+    assert not tally.count(MEMBERS[0], vote(b"old", 3))
+    assert not tally.count(MEMBERS[0], vote(b"again", 5))
+    assert tally.votes[MEMBERS[0]].answer == b"new"
+
+
 def test_two_halves_are_contested_at_once() -> None:
     tally = Tally(MEMBERS)
     for member, answer in zip(MEMBERS, (b"a", b"b", b"a", b"b"), strict=True):
         tally.count(member, vote(answer))
     assert tally.outcome() == (Verdict.CONTESTED, None)
+    assert tally.final() == (Verdict.CONTESTED, None)
 
 
 def test_a_query_ends_once_and_is_forgotten() -> None:

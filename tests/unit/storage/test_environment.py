@@ -135,6 +135,27 @@ def test_short_file_is_a_suspicion_that_a_look_at_its_pages_clears(
     env.close()
 
 
+def test_what_a_look_at_the_pages_finds_is_told_before_lmdb_meets_it(
+    tmp_path: Path, cluster: MadeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a crash, and where the file is short: to touch such a page may end the process."""
+    store = open_store(tmp_path, cluster.owner())
+    store.commit([cluster.write(1, (), [entry_of("x" * 100_000)])])
+    used_bytes = store.stats().used_bytes
+    store.close()
+    monkeypatch.setattr(environment, "broken_pages", lambda path: ["page 7 is no page"])
+    (tmp_path / CRASH_FILE).write_text("Fatal Python error: Aborted")
+    with pytest.raises(StoreDamaged, match="page 7"):
+        open_store(tmp_path, cluster.owner())
+    (tmp_path / CRASH_FILE).unlink()
+    env = open_readonly(tmp_path)
+    with (tmp_path / DATA_FILE).open("r+b") as file:
+        file.truncate(used_bytes - 4096)
+    with pytest.raises(StoreDamaged, match="page 7"):
+        environment._refuse_cut_file(env, tmp_path)
+    env.close()
+
+
 def test_note_of_a_crash_before_anything_was_written(tmp_path: Path, cluster: MadeCluster) -> None:
     tmp_path.joinpath(CRASH_FILE).write_text("Fatal Python error: Aborted")
     open_store(tmp_path, cluster.owner()).close()
