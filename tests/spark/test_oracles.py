@@ -96,10 +96,10 @@ def test_both_engines_and_both_oracles_agree(
     assert len({check for check, _, _ in expected}) > 25
     paths = write_all(world, dumps, tmp_path / "dumps")
     with told(spark, PLAIN_WAY):
-        analyse(paths, DATAFRAME)
+        analyse(paths, GRAPHFRAMES)
     assert {finding[:3] for finding in read_findings(tmp_path / "out")} == expected
     shuffled(dumps, SEED)
     paths = write_all(world, dumps, tmp_path / "shuffled", files=3)
     with told(spark, OTHER_WAY):
-        analyse(paths, GRAPHFRAMES)
+        analyse(paths, DATAFRAME)
     assert {finding[:3] for finding in read_findings(tmp_path / "out")} == expected
