@@ -108,6 +108,8 @@ class Administration:
         """A dump, or what is new behind the one that is there. Raises `OperationRuns`. The process
         that reads the store has no key: what it has written is signed here."""
         with_genesis = ["--genesis", str(self.folder / GENESIS_FILE), "--entries", entries]
+        if self.executor_dir is not None:
+            with_genesis += ["--executor", str(self.executor_dir)]
 
         async def work(operation: Operation) -> dict[str, Any]:
             arguments = ["export", str(self._store), str(target), *with_genesis]

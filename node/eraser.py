@@ -64,10 +64,6 @@ class Eraser:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
-
     async def erase(self, target: EntryId, timeout_s: float) -> Asked:
         """Of an entry that may be erased. Durable on return, done where nothing is waited for."""
         wanted, ends_s = Erasure(target.event, target.index), time.monotonic() + timeout_s

@@ -1,5 +1,6 @@
 """The plain engine: joins and groups alone, and the driver's own memory for what is suspicious."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
@@ -11,6 +12,7 @@ from quipu.spark_analytics.engine import ROOT_EID
 from quipu.spark_analytics.reading import Ledger
 
 LABELS = "eid long, label long"
+Vertex = tuple[str, int]  # copy, eid
 LOOPS = StructType(
     [
         StructField("copy", StringType(), False),
@@ -161,6 +163,33 @@ def _small_star(pairs: DataFrame) -> DataFrame:
         F.col("b").alias("a"), F.col("least").alias("b")
     )
     return others.unionByName(least.select("a", F.col("least").alias("b"))).distinct()
+
+
+def core_of(edges: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Edges (copy, child, parent) that are left when whatever has nothing above it, or nothing
+    below it, has gone: loops, and what lies between two of them."""
+    pairs = {((copy, child), (copy, parent)) for copy, child, parent in edges}
+    downwards = _without_ends(pairs)
+    both = _without_ends({(parent, child) for child, parent in downwards})
+    return sorted((child[0], child[1], parent[1]) for parent, child in both)
+
+
+def _without_ends(pairs: set[tuple[Vertex, Vertex]]) -> set[tuple[Vertex, Vertex]]:
+    """Without those that no pair leads to, until there are none."""
+    left = set(pairs)
+    after: dict[Vertex, list[Vertex]] = {}
+    leading = Counter(other for _, other in pairs)
+    for one, other in sorted(pairs):
+        after.setdefault(one, []).append(other)
+    waiting = [vertex for vertex in after if vertex not in leading]
+    while waiting:
+        vertex = waiting.pop()
+        for other in after.get(vertex, ()):
+            left.discard((vertex, other))
+            leading[other] -= 1
+            if not leading[other]:
+                waiting.append(other)
+    return left
 
 
 def loops_of(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:

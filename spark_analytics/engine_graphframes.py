@@ -7,8 +7,10 @@ from pyspark.sql import functions as F
 
 from quipu.spark_analytics import limits
 from quipu.spark_analytics.engine import ROOT_EID
-from quipu.spark_analytics.engine_dataframe import LOOPS
+from quipu.spark_analytics.engine_dataframe import LOOPS, core_of
 from quipu.spark_analytics.reading import Ledger
+
+CORE = "copy string, ceid long, peid long"
 
 
 class NotBelieved(Exception):
@@ -22,13 +24,18 @@ class GraphFramesEngine:
         self._ledger = ledger
         self.used: dict[str, int] = {}  # algorithm -> rows of its last answer
 
+    def _graph(self, vertices: DataFrame, edges: DataFrame) -> GraphFrame:
+        """Files and unions bring small partitions along, and every round has a task of each."""
+        most = int(self._ledger.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        return GraphFrame(vertices.coalesce(most), edges.coalesce(most))
+
     def components(self, vertices: DataFrame, edges: DataFrame) -> DataFrame:
-        """`graphx` takes a third of the time of the default on a DAG of this shape."""
+        """By large and small stars: `graphx` takes as many rounds as the DAG is deep, and keeps
+        something of each of them."""
         root = vertices.sparkSession.createDataFrame([(ROOT_EID,)], "eid long")
         named = vertices.unionByName(root).select(F.col("eid").alias("id"))
         pairs = edges.select(F.col("ceid").alias("src"), F.col("peid").alias("dst"))
-        graph = GraphFrame(named, pairs)
-        answer = graph.connectedComponents(algorithm="graphx")
+        answer = self._graph(named, pairs).connectedComponents()
         answer = self._ledger.keep(answer.select(F.col("id").alias("eid"), "component"))
         self.used["connectedComponents"] = answer.select("component").distinct().count()
         self._check_components(answer, edges)
@@ -51,17 +58,19 @@ class GraphFramesEngine:
         named = pairs.select(F.col("src").alias("id")).unionByName(
             pairs.select(F.col("dst").alias("id"))
         )
-        graph = GraphFrame(named.distinct(), pairs)
+        graph = self._graph(named.distinct(), pairs)
         twins = graph.find("(a)-[]->(p); (b)-[]->(p)").where("a.id != b.id")
         eids = self._ledger.keep(twins.select(F.col("a.id").alias("eid")).distinct())
         self.used["find"] = eids.count()
         return events.join(eids, "eid", "left_semi").dropDuplicates(["id"])
 
     def loops(self, edges: DataFrame) -> DataFrame:
-        """One graph for all copies: eids are numbered anew for each of them."""
-        edges = self._ledger.keep(edges)
-        if edges.isEmpty():
+        """One graph for all copies: eids are numbered anew for each of them. What only leads to a
+        loop, or only away from one, GraphFrames would take away level by level, a job for each."""
+        core = core_of(edges.collect())
+        if not core:
             return self._ledger.spark.createDataFrame([], LOOPS)
+        edges = self._ledger.spark.createDataFrame(core, CORE)
 
         def one(end: str) -> Column:
             return F.xxhash64("copy", end)
@@ -71,7 +80,7 @@ class GraphFramesEngine:
         )
         named = ends.distinct().withColumn("id", F.xxhash64("copy", "eid"))
         pairs = edges.select(one("ceid").alias("src"), one("peid").alias("dst"))
-        graph = GraphFrame(named.select("id"), pairs)
+        graph = self._graph(named.select("id"), pairs)
         answer = graph.stronglyConnectedComponents(maxIter=limits.SCC_ROUNDS)
         parts = answer.groupBy("component").agg(F.count("*").cast("int").alias("loop_events"))
         on_loops = answer.join(parts.where("loop_events > 1"), "component")
@@ -102,7 +111,7 @@ class GraphFramesEngine:
         ends = pairs.select(F.col("src").alias("id")).unionByName(
             pairs.select(F.col("dst").alias("id"))
         )
-        graph = GraphFrame(ends.distinct(), pairs)
+        graph = self._graph(ends.distinct(), pairs)
         told = graph.aggregateMessages(
             F.sum(AggregateMessages.msg).alias("children"), sendToDst=F.lit(1)
         )
@@ -119,7 +128,7 @@ class GraphFramesEngine:
         pairs = ties.select(
             F.col("above").cast("long").alias("src"), F.col("below").cast("long").alias("dst")
         )
-        answer = GraphFrame(named, pairs).connectedComponents(algorithm="graphx")
+        answer = self._graph(named, pairs).connectedComponents(algorithm="graphx")
         answer = self._ledger.keep(
             answer.select(
                 F.col("id").cast("int").alias("author_no"),
@@ -144,7 +153,7 @@ class GraphFramesEngine:
         )
         first = ends.sparkSession.createDataFrame([(start,)], "id long")
         told = (
-            GraphFrame(ends.unionByName(first).distinct(), pairs)
+            self._graph(ends.unionByName(first).distinct(), pairs)
             .pregel.setMaxIter(levels)
             .withVertexColumn(
                 "hops",
@@ -177,7 +186,7 @@ class GraphFramesEngine:
         )
         if pairs.isEmpty():
             return self._ledger.spark.createDataFrame([], "author_no int, rank double")
-        graph = GraphFrame(ends.distinct(), pairs)
+        graph = self._graph(ends.distinct(), pairs)
         answer = graph.pageRank(maxIter=limits.PAGERANK_ROUNDS).vertices
         total = answer.agg(F.sum("pagerank")).first()
         assert total is not None

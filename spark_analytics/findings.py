@@ -43,6 +43,12 @@ CHECKS = {
     "order.diverges": "all copies have one order: the first index at which they do not",
     "order.extension": "an event is ordered once, and after prev and parents",
     "order.unknown": "what is ordered is Read",
+    "order.certificate": "the newest index is signed by a majority of its serializers",
+    "clients.key": "a client has one key in all copies",
+    "results.gap": "results that a client does not hold yet are there, without a hole",
+    "results.digest": "the digest is that of the stored result",
+    "results.differ": "executors came to one result for a message",
+    "results.state": "executors stand alike at one index: the first at which they do not",
 }
 COLUMNS = ("check", "copy", "subject", "detail")
 SCHEMA = StructType([StructField(name, StringType(), False) for name in COLUMNS])

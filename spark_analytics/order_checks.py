@@ -4,10 +4,13 @@ A copy has the log from above its base on: what lies below it was ordered, too, 
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
+from quipu.dumps.certificates import Newest, flaw_of
 from quipu.spark_analytics.findings import found, hex_of
 from quipu.spark_analytics.horizon import that_should_be_there
 from quipu.spark_analytics.reading import Ledger
@@ -30,6 +33,7 @@ def checks(ledger: Ledger) -> Iterator[DataFrame]:
     yield extension(ledger, journal)
     yield repeated(journal)
     yield unknown(ledger, journal)
+    yield certificates(ledger, journal)
 
 
 def gaps(journal: DataFrame) -> DataFrame:
@@ -120,3 +124,25 @@ def unknown(ledger: Ledger, journal: DataFrame) -> DataFrame:
     lacking = journal.where(F.col("event").isNotNull()).join(read, ["copy", "event"], "left_anti")
     lacking = that_should_be_there(ledger, lacking)
     return found(lacking, "order.unknown", hex_of("event"), "")
+
+
+def certificates(ledger: Ledger, journal: DataFrame) -> DataFrame:
+    """Of the newest index alone: a signature covers all before it."""
+    cluster_id = ledger.cluster_id
+
+    def flaw(index: int, digest: bytes, *said: Any) -> str | None:
+        certificate, serializers, members = said
+        keys = {member.node_no: bytes(member.node_id) for member in members or ()}
+        voters = None if serializers is None else bytes(serializers)
+        newest = Newest(index, bytes(digest), bytes(certificate), voters)
+        return flaw_of(newest, cluster_id, keys)
+
+    member = F.struct("node_no", "node_id")
+    keys = ledger.table("members").groupBy("copy").agg(F.collect_set(member).alias("members"))
+    ends = journal.where(F.col("certificate").isNotNull()).groupBy("copy", "index")
+    last = F.max_by(F.struct("message_hash", "certificate", "serializers"), "position")
+    rows = ends.agg(last.alias("last")).join(keys, "copy", "left")
+    columns = ("index", "last.message_hash", "last.certificate", "last.serializers", "members")
+    judged = rows.withColumn("flaw", F.udf(flaw, StringType())(*columns))
+    wrong = judged.where(F.col("flaw").isNotNull())
+    return found(wrong, "order.certificate", F.col("index"), F.col("flaw"))

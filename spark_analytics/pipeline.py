@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,7 @@ from quipu.dumps.places import LocalPlace, Place
 from quipu.spark_analytics import (
     copies_checks,
     events_checks,
+    executed_checks,
     horizon,
     limits,
     measures,
@@ -136,6 +138,7 @@ class Analysis:
             self._write(events_checks.checks(ledger))
         with self._timed("order"):
             self._write(order_checks.checks(ledger))
+            self._write(executed_checks.checks(ledger))
 
     def _measured(self, ledger: Ledger, engine: Engine) -> measures.Measures:
         with self._timed("measures"):
@@ -152,7 +155,11 @@ class Analysis:
         self.order.out.mkdir(parents=True, exist_ok=True)
 
     def _write(self, parts: Iterable[DataFrame]) -> None:
-        """One plan a check: one of them all would be planned anew after each of its 100 stages."""
+        """One plan a check: one of them all would be planned anew after each of its 100 stages.
+        Small ledgers are planned once, and there a job costs more than its work."""
+        parts = list(parts)
+        if parts and parts[0].sparkSession.conf.get("spark.sql.adaptive.enabled") == "false":
+            parts = [reduce(DataFrame.union, parts)]
         for part in parts:
             part.distinct().coalesce(1).write.mode("append").parquet(str(self._violations))
 
@@ -247,6 +254,8 @@ def _skipped(copies: Sequence[Copy]) -> list[str]:
         skipped.append("events.root: a dump was made without entries")
     if not any(copy.manifest.names("journal") for copy in copies):
         skipped.append("order.*: no dump has a journal")
+    if not any(copy.manifest.names("results") for copy in copies):
+        skipped.append("clients.*, results.*: no dump is of a node with an executor")
     for name, epoch in sorted(horizon.begins(copies).items()):
         skipped.append(f"{name} below checkpoint {epoch}: the node has let it go")
     return skipped

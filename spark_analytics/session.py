@@ -17,6 +17,14 @@ from quipu.spark_analytics.requirements import check_graphframes, check_pyspark,
 
 GRAPHFRAMES, DATAFRAME = "graphframes", "dataframe"
 ENGINES = (GRAPHFRAMES, DATAFRAME)
+# Where compiling a plan, planning it again and a job for each table that is sent around cost more
+# than the rows: half of the CPU of a small analysis.
+SMALL_WAY = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,10 @@ def _builder(wish: SparkWish) -> SparkSession.Builder:
     return (
         builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        # Pictures of the lineage are drawn even without a page to show them on: a third of the CPU
+        # of graph algorithms, whose lineage grows by each round.
+        .config("spark.ui.dagGraph.retainedRootRDDs", "0")
+        .config("spark.ui.liveUpdate.period", "-1")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.files.ignoreCorruptFiles", "false")
         .config("spark.sql.files.ignoreMissingFiles", "false")
@@ -75,8 +87,11 @@ def suit(spark: SparkSession, rows: int) -> None:
     cores = spark.sparkContext.defaultParallelism
     few = partitions if rows < limits.ROWS_SMALL else max(partitions, cores)
     spark.conf.set("spark.sql.shuffle.partitions", str(few))
-    spark.conf.set("spark.sql.codegen.wholeStage", str(rows >= limits.ROWS_SMALL).lower())
-    spark.conf.set("spark.sql.adaptive.enabled", str(rows >= limits.ROWS_SMALL).lower())
+    for name, value in SMALL_WAY.items():
+        if rows < limits.ROWS_SMALL:
+            spark.conf.set(name, value)
+        else:
+            spark.conf.unset(name)
     # What is kept lies as it was laid out, and is joined where it lies.
     spark.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "false")
     spark.conf.set("spark.sql.requireAllClusterKeysForCoPartition", "false")

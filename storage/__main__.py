@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("directory", type=Path)
     export.add_argument("target", type=Path)
     export.add_argument("--genesis", type=Path, required=True)
+    export.add_argument("--executor", type=Path, help="the folder of the node's executor")
     export.add_argument("--entries", choices=ENTRIES_CHOICES, default=ENTRIES_CHOICES[0])
     return parser
 
@@ -63,7 +64,9 @@ def _run(options: argparse.Namespace, report: Report) -> dict[str, Any]:
         from quipu.storage.export import ExportOrder, export_store
 
         genesis = options.genesis.read_bytes()
-        order = ExportOrder(options.directory, options.target, genesis, options.entries)
+        order = ExportOrder(
+            options.directory, options.target, genesis, options.entries, executor=options.executor
+        )
         return export_store(order, report)
     return verify_store(options.directory, report, signatures=options.signatures).facts()
 

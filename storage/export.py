@@ -21,15 +21,16 @@ from quipu.dumps import limits as dump_limits
 from quipu.dumps.buckets import bucket_digests
 from quipu.dumps.manifest import ENTRIES_CHOICES, UNSIGNED_FILE, DumpFile, Manifest, to_bytes
 from quipu.dumps.segments import write_buckets, write_rows
-from quipu.dumps.tables import WITHOUT_SOURCE
+from quipu.dumps.tables import OF_EXECUTORS, WITHOUT_SOURCE
 from quipu.dumps.whole import write_whole
-from quipu.ledger.epochs import cluster_id_of
+from quipu.ledger.epochs import cluster_id_of, decode_genesis
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.signing import HASH_BYTES
 from quipu.ledger.words import BranchKey, Slot
 from quipu.storage import environment, export_rows, keys, letting_go, limits, ownership, records
 from quipu.storage.environment import ReadTxn, StoreMissing, Tables, records_from
 from quipu.storage.export_columns import NO_NUMBER, EventColumns
+from quipu.storage.export_executed import executed_pieces, has_executed
 from quipu.storage.export_kept import digests_of_files, horizon_of, numbered, unnumbered
 from quipu.storage.export_lookup import Lookup
 from quipu.storage.export_notes import ExportRefused, Notes, open_notes
@@ -51,6 +52,7 @@ class ExportOrder:
     genesis: bytes
     entries: str = ENTRIES_CHOICES[0]
     as_of_ms: int | None = None  # None: the store is in use, what it holds is of now
+    executor: Path | None = None  # the folder of this node's executor
 
 
 def export_store(order: ExportOrder, report: Report = lambda progress: None) -> dict[str, Any]:
@@ -109,6 +111,7 @@ class _Export:
         self._number = before.number + 1 if before else 1
         self._stem = f"dump-{self._number:06d}"
         self._files: list[DumpFile] = []
+        self._absent: tuple[str, ...] = WITHOUT_SOURCE
         self._is_pruned = letting_go.has_pruned(txn, tables)
         self._horizon = horizon_of(txn, tables, before, self._notes.upto)
 
@@ -121,6 +124,7 @@ class _Export:
             unread = self._export_unread()
         marks = self._export_receipts(before)
         self._export_whole_tables()
+        self._export_executed()
         read, digests = self._digests()
         self._files.append(write_buckets(self._order.target, self._stem, digests))
         if before:
@@ -161,7 +165,7 @@ class _Export:
             events=read + unread,
             read=read,
             entries=self._order.entries,
-            absent=WITHOUT_SOURCE,
+            absent=self._absent,
             receipt_marks=tuple((no, *mark) for no, mark in sorted(marks.items())),
             files=tuple(self._all_files()),
             history_from=self._horizon.history_from,
@@ -316,6 +320,16 @@ class _Export:
         ):
             self._files.append(write_rows(self._order.target, table, self._stem, rows))
 
+    def _export_executed(self) -> None:
+        """As of a later moment than the log: an executor does what is durable in it."""
+        folder = self._order.executor
+        if folder is None or not has_executed(folder):
+            self._absent = tuple(sorted((*WITHOUT_SOURCE, *OF_EXECUTORS)))
+            return
+        for table, number, rows in executed_pieces(folder, self._owner.cluster_id):
+            stem = f"{self._stem}-{number:06d}"
+            self._files.append(write_rows(self._order.target, table, stem, rows))
+
     def _journal_rows(self) -> Iterator[Row]:
         """None of a store of the first format, which had no log."""
         if self._tables.log is None:
@@ -327,6 +341,7 @@ class _Export:
         return export_rows.journal_rows(
             read_log(self._txn, self._tables),
             self._owner.cluster_id,
+            len(decode_genesis(self._order.genesis).members),
             lambda place: place[2] <= read.get(place[:2], 0),
         )
 

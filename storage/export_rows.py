@@ -8,11 +8,12 @@ from quipu.ledger.canonical import encode
 from quipu.ledger.epochs import Epochs, decode_document, decode_genesis
 from quipu.ledger.history import BranchRecord
 from quipu.ledger.inv import decode_inv, unsigned_part
-from quipu.ledger.log.entry import decode_log_entry, first_digest, next_digest
+from quipu.ledger.limits import SERIALIZERS_MAX
+from quipu.ledger.log.entry import decode_log_entry, next_digest
 from quipu.ledger.log.state import SavedLog
-from quipu.ledger.log.suffix import decode_base
+from quipu.ledger.log.suffix import Suffix, decode_base, genesis_base
 from quipu.ledger.order.items import EventReference, read_item
-from quipu.ledger.words import GENESIS_EPOCH, BranchKey
+from quipu.ledger.words import GENESIS_EPOCH, BranchKey, NodeNo
 
 Row = tuple[Any, ...]
 Place = tuple[int, int, int]  # author number, journal, seq
@@ -67,22 +68,30 @@ def cut_rows(documents: Sequence[tuple[bytes, tuple[bytes, ...]]]) -> Iterator[R
 
 
 def journal_rows(
-    log: SavedLog, cluster_id: bytes, is_read: Callable[[Place], bool]
+    log: SavedLog, cluster_id: bytes, founders: int, is_read: Callable[[Place], bool]
 ) -> Iterator[Row]:
     """What is chosen and applied here: up to the first entry that names what is not Read yet."""
-    base = None if log.base is None else decode_base(log.base)
-    digest = first_digest(cluster_id) if base is None else base.digest
+    first = tuple(NodeNo(n) for n in range(1, min(founders, SERIALIZERS_MAX) + 1))
+    base = genesis_base(cluster_id, first) if log.base is None else decode_base(log.base)
+    digest, voting = base.digest, Suffix(base, log.entries)
     for data in log.entries:
         entry = decode_log_entry(data)
         ordered = [_reference(item) for item in entry.items] or [None]
         if entry.index > log.chosen or not all(is_read(_place(one)) for one in ordered if one):
             return
         before, digest = digest, next_digest(digest, data)
-        proof = encode(list(log.certificate)) if entry.index == log.chosen else None
+        is_newest = entry.index == log.chosen
+        proof = encode(list(log.certificate)) if is_newest else None
+        voters = encode(_voters_at(voting, entry.index)) if is_newest else None
         for position, one in enumerate(ordered):
             slot = _slot(one) if one else (None, None, None, None)
-            yield entry.regime, entry.index, position, *slot, digest, before, proof
+            yield entry.regime, entry.index, position, *slot, digest, before, proof, voters
             before = digest
+
+
+def _voters_at(voting: Suffix, index: int) -> list[list[int]]:
+    segment = next(s for s in reversed(voting.segments) if s.start <= index)
+    return [list(numbers) for numbers in segment.voters.sets]
 
 
 def _reference(item: bytes) -> EventReference | None:

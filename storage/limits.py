@@ -31,6 +31,7 @@ BESIDE_NICE = 10  # the node's own work comes first
 
 # --- export --------------------------------------------------------------------------------------
 EXPORT_READ_TOGETHER = 64  # events looked up in one go: a large event is 4 MiB
+EXPORT_RESULTS_BYTES_MAX = 64 * 1024 * 1024  # of results in one file: they are held at once
 EXPORT_PIECE_EVENTS = 4_096  # checked and handed to Arrow together: some 10 MiB of Python objects
 EXPORT_PIECE_BYTES = 4 * MIB  # or so many bytes, with those that reach it
 

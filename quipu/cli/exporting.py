@@ -37,7 +37,9 @@ def export(settings: Settings, target: Path, entries: str, as_json: bool) -> Non
         with named_errors(), bar() as report:
             store = directory.store_path
             as_of_ms = last_commit_ms(store)
-            order = ExportOrder(store, target, directory.genesis, entries, as_of_ms)
+            order = ExportOrder(
+                store, target, directory.genesis, entries, as_of_ms, settings.executor_dir
+            )
             done = export_store(order, report)
             finish(target, directory.key.sign)
             note_archived(directory.path, done["feed_upto"], target)

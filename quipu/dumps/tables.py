@@ -146,17 +146,25 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _c("message_hash", ID, "running digest of the log with this index"),
         _c("prev_hash", ID, "that before it; within an index that of the index"),
         _c("certificate?", BYTES, "at the newest: signatures of a majority, as an array"),
+        _c("serializers?", BYTES, "there: one array of node numbers, or two while sets change"),
+    ),
+    "clients": (
+        _c("client_id", LONG, "the client"),
+        _c("key?", ID, "its public key"),
+        _c("watermark", LONG, "all up to this message are executed"),
+        _c("released", LONG, "all up to this result the client holds: they are gone"),
+        _c("ended", BOOL, "it signed two requests under one number"),
     ),
     "results": (
         _c("client_id", LONG, "the client"),
         _c("message_id", LONG, "its message"),
-        _c("digest", ID, "of request and result"),
-        _c("result", BYTES, "what it was answered"),
+        _c("request", ID, "digest of the request"),
+        _c("digest", ID, "of the result, without its words for people"),
+        _c("result", BYTES, "what it was answered: msgpack `[code, results, words]`"),
     ),
-    "clients": (
-        _c("client_id", LONG, "the client"),
-        _c("key", ID, "its public key"),
-        _c("watermark", LONG, "all up to this message are done"),
+    "executed": (
+        _c("log_index", LONG, "the executor had applied the log up to here"),
+        _c("digest", ID, "its running digest of requests and results then"),
     ),
     "refused": (
         _c("id", ID, "an event that was not taken"),
@@ -165,8 +173,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
 }
 
-# The first two lie with the executors; a store keeps nothing of what it refused.
-WITHOUT_SOURCE = ("clients", "refused", "results")
+WITHOUT_SOURCE = ("refused",)  # a store keeps nothing of what it refused
+OF_EXECUTORS = ("clients", "executed", "results")  # left out where a node has run none
 
 
 def eid_of(identity: bytes) -> int:

@@ -4,12 +4,13 @@ where the suite decides."""
 import gc
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from quipu.spark_analytics import limits
 from quipu.spark_analytics.pipeline import Analysis, Order
@@ -23,9 +24,15 @@ WISH = SparkWish(
     master="local[2]",
     engine=GRAPHFRAMES,
     memory="1g",
-    settings={"spark.driver.extraJavaOptions": QUICK_JVM},
+    settings={"spark.driver.extraJavaOptions": f"{QUICK_JVM} -Xmn400m"},
 )
 Analyse = Callable[..., Report]
+
+
+def found_in(parts: Iterable[DataFrame]) -> set[tuple[str, str, str]]:
+    """Check, copy and subject of findings: all parts in one job."""
+    rows = reduce(DataFrame.union, parts).collect()
+    return {(row.check, row.copy, row.subject) for row in rows}
 
 
 @contextmanager

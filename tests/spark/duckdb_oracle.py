@@ -19,6 +19,7 @@ BEYOND_SQL = frozenset(
     {
         *("files", "config.chain", "config.members", "events.columns", "events.signature"),
         *("events.root", "receipts.columns", "receipts.signature"),
+        *("order.certificate", "results.digest"),
     }
 )
 KINDS = {
@@ -180,6 +181,21 @@ QUERIES = {
     "order.unknown": """SELECT copy, lower(hex(event)) FROM journal j
         WHERE event IS NOT NULL AND NOT EXISTS
         (FROM events e WHERE e.copy = j.copy AND e.id = j.event AND state = 'read')""",
+    "clients.key": """SELECT '*', client_id::VARCHAR FROM clients
+        GROUP BY client_id HAVING count(DISTINCT key) > 1""",
+    "results.gap": """WITH due AS (SELECT copy, client_id,
+            unnest(range(released + 1, watermark + 1))
+          AS message_id FROM clients),
+        both_ways AS (SELECT * FROM due ANTI JOIN results USING (copy, client_id, message_id)
+          UNION ALL SELECT copy, client_id, message_id FROM results
+          ANTI JOIN due USING (copy, client_id, message_id)
+          UNION ALL SELECT copy, client_id, message_id FROM results
+          GROUP BY ALL HAVING count(*) > 1)
+        SELECT copy, client_id::VARCHAR FROM both_ways""",
+    "results.differ": """SELECT '*', concat_ws('/', client_id, message_id) FROM results
+        GROUP BY client_id, message_id HAVING count(DISTINCT (request, digest)) > 1""",
+    "results.state": """SELECT '*', log_index::VARCHAR FROM executed GROUP BY log_index
+        HAVING count(DISTINCT digest) > 1 ORDER BY log_index LIMIT 1""",
 }
 TOGETHER = ("copies.missing", "copies.stuck", "copies.shrunk")  # silent about a single copy
 assert {*QUERIES} | BEYOND_SQL == {*CHECKS}

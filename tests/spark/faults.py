@@ -8,13 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
+from msgspec.structs import replace
+
 from quipu.dumps.buckets import DIGEST_BYTES, bucket_digests, bucket_of
 from quipu.dumps.tables import as_long, eid_of
 from quipu.ledger.event import Place, SignedEvent, build_event, meta_of
 from quipu.ledger.inv import build_inv
 from quipu.ledger.words import Cord, EpochNo, EventId, Hlc, InvNumber, Journal, NodeNo, Seq, hlc_at
+from quipu.storage.executors.outcome import Code, Outcome, decode_outcome, encode_outcome
 from tests.small_ledger import START_MS, entry_bytes, key_of
-from tests.spark.ledgers import DumpRows, World, add_event, add_inv
+from tests.spark.ledgers import DumpRows, Row, World, add_event, add_inv, execute
 
 Expected = set[tuple[str, str, str]]  # check, copy, subject
 Dumps = dict[str, DumpRows]
@@ -451,6 +454,52 @@ def member_made_up(at: Planted) -> Expected:
     return {("config.members", "n3", "1/8")}
 
 
+# --- E: the order and the executors ---------------------------------------------------------------
+def results_of(at: Planted, name: str) -> list[Row]:
+    return at.dumps[name].tables["results"]
+
+
+def result_missing(at: Planted) -> Expected:
+    results_of(at, "n3").pop(1)
+    return {("results.gap", "n3", "1")}
+
+
+def result_of_no_client(at: Planted) -> Expected:
+    results_of(at, "n1").append({**results_of(at, "n1")[0], "client_id": 8})
+    return {("results.gap", "n1", "8")}
+
+
+def result_changed(at: Planted) -> Expected:
+    row = results_of(at, "n2")[0]
+    row["result"] = encode_outcome(Outcome(Code.NOT_UNIQUE))
+    return {("results.digest", "n2", "1/3")}
+
+
+def result_differs(at: Planted) -> Expected:
+    """Sound by itself, and not what the others came to."""
+    row, outcome = results_of(at, "n2")[1], Outcome(Code.NOT_UNIQUE)
+    row.update(result=encode_outcome(outcome), digest=outcome.told().digest)
+    return {("results.differ", "*", "1/4")}
+
+
+def result_words_differ(at: Planted) -> Expected:
+    """No fault: words for people may be another version's."""
+    row = results_of(at, "n2")[2]
+    row["result"] = encode_outcome(replace(decode_outcome(row["result"]), detail="said otherwise"))
+    return set()
+
+
+def executors_apart(at: Planted) -> Expected:
+    for row in at.dumps["n3"].tables["executed"][1:]:
+        row["digest"] = bytes(32)
+    return {("results.state", "*", "128")}
+
+
+def key_of_another(at: Planted) -> Expected:
+    at.dumps["n2"].tables["clients"][1]["key"] = key_of("liar").node_id
+    return {("clients.key", "*", "2")}
+
+
 # In this order: what looks at the whole of a copy comes last.
 FAULTS: tuple[Callable[[Planted], Expected], ...] = (
     header_changed,
@@ -497,6 +546,13 @@ FAULTS: tuple[Callable[[Planted], Expected], ...] = (
     feed_turned_round,
     document_changed,
     member_made_up,
+    result_missing,
+    result_of_no_client,
+    result_changed,
+    result_differs,
+    result_words_differ,
+    executors_apart,
+    key_of_another,
     digests_of_another,
 )
 
@@ -504,7 +560,8 @@ FAULTS: tuple[Callable[[Planted], Expected], ...] = (
 def planted() -> tuple[World, Dumps, dict[str, Expected]]:
     """All of them at once, and what each is to be found as."""
     world = World()
-    world.live(60)
+    world.live(45)
     dumps = {f"n{dump.node_no}": dump for dump in world.dumps()}
+    execute([*dumps.values()])
     at = Planted(world, dumps)
     return world, dumps, {fault.__name__: fault(at) for fault in FAULTS}

@@ -14,9 +14,13 @@ from quipu.dumps.buckets import bucket_digests
 from quipu.dumps.manifest import Manifest, signed, to_bytes
 from quipu.dumps.segments import write_buckets, write_rows
 from quipu.dumps.tables import TABLES, WITHOUT_SOURCE
+from quipu.ledger.canonical import encode
 from quipu.ledger.event import SignedEvent
-from quipu.ledger.words import Slot
+from quipu.ledger.log.statements import sign_accepted
+from quipu.ledger.log.words import Index, Place, Regime
+from quipu.ledger.words import EpochNo, NodeNo, Slot
 from quipu.storage.event_blob import encode_blob, entries_of
+from quipu.storage.executors.outcome import Code, Outcome, Result, encode_outcome
 from quipu.storage.export_columns import EventColumns
 from quipu.storage.export_rows import config_rows, inv_rows, member_rows
 from quipu.storage.keys import slot_key
@@ -139,7 +143,7 @@ def add_rows(tables: Tables, slot: Slot, event: SignedEvent, feed_pos: int | Non
 
 
 def journal_of(world: World) -> list[Row]:
-    """Every Read event in the order of the feed, one an index."""
+    """Every Read event in the order of the feed, one an index; all members have signed the last."""
     rows, before = list[Row](), bytes(32)
     for index, event in enumerate(world.read, start=1):
         made = sha256(before + event.id).digest()
@@ -155,11 +159,48 @@ def journal_of(world: World) -> list[Row]:
                 "event": event.id,
                 "message_hash": made,
                 "prev_hash": before,
-                "certificate": b"",
+                "certificate": None,
+                "serializers": None,
             }
         )
         before = made
+    everybody = [*range(1, world.members + 1)]
+    rows[-1]["certificate"] = certificate(world, everybody, len(rows), before)
+    rows[-1]["serializers"] = encode([everybody])
     return rows
+
+
+def certificate(world: World, signers: Sequence[int], index: int, digest: bytes) -> bytes:
+    """ACCEPTED of each of these."""
+    at = Place(Regime(1), Index(index)), digest
+    cluster_id = world.ledger.cluster_id
+    signed_by = [
+        sign_accepted(key_of(f"n{number}"), cluster_id, EpochNo(1), NodeNo(number), at)
+        for number in signers
+    ]
+    return encode([encode(statement) for statement in signed_by])
+
+
+def execute(dumps: Sequence[DumpRows]) -> None:
+    """Two clients: the first holds 2 of its 5 results, the second its only one. The executors are
+    a message apart."""
+    for dump in dumps:
+        done = 5 - (dump.node_no == 1)
+        key = key_of("client").node_id
+        dump.tables["clients"] = as_dicts(
+            "clients", [(1, key, done, 2, False), (2, key_of("other").node_id, 1, 1, False)]
+        )
+        outcomes = [Outcome(Code.OK, (Result(Code.OK, ("n",), ((at,),)),)) for at in range(6)]
+        dump.tables["results"] = as_dicts(
+            "results",
+            [
+                (1, at, sha256(b"%d" % at).digest(), outcomes[at].told().digest, encoded)
+                for at in range(3, done + 1)
+                for encoded in [encode_outcome(outcomes[at])]
+            ],
+        )
+        marks = [(at, sha256(b"state %d" % at).digest()) for at in (64, 128, 128 + done)]
+        dump.tables["executed"] = as_dicts("executed", marks)
 
 
 def write(world: World, dump: DumpRows, folder: Path, files: int = 1) -> Manifest:

@@ -77,10 +77,11 @@ def is_valid(key: bytes, message: bytes, signature: bytes) -> bool:
 def findings(copies: Sequence[Seen], cluster_id: bytes, settle_s: float) -> set[Triple]:
     found: set[Triple] = set()
     for copy in copies:
-        for part in (of_events, of_receipts, of_graph, of_feed, of_digests, of_order):
+        for part in PARTS:
             found.update((c, copy.name, subject) for c, subject in part(copy, cluster_id))
         found.update(unproven(copy, forked_cords(copies)))
     found.update((c, "*", subject) for c, subject in of_all(copies))
+    found.update((c, "*", subject) for c, subject in of_executors(copies))
     found.update(islands(copies, cluster_id))
     if len(copies) > 1:
         found.update(beside_each_other(copies, settle_s))
@@ -427,3 +428,60 @@ def of_order(copy: Seen, cluster_id: bytes) -> Said:
         above, below = places.get(edge["child"]), places.get(edge["parent"])
         if above and (min(below) >= min(above) if below else first == 1):
             yield "order.extension", edge["child"].hex()
+
+
+def of_certificate(copy: Seen, cluster_id: bytes) -> Said:
+    """Of made ledgers, where nobody signs a higher index than the last."""
+    keys = {member["node_no"]: member["node_id"] for member in copy.rows("members")}
+    for row in copy.rows("journal"):
+        if row["certificate"] is None:
+            continue
+        signers = set()
+        for one in msgspec.msgpack.decode(row["certificate"]):
+            *said, signature = msgspec.msgpack.decode(one)
+            text = b"quipu/sig/accepted/1\0" + msgspec.msgpack.encode([cluster_id, *said])
+            names_it = said[3:] == [row["index"], row["message_hash"]]
+            if names_it and is_valid(keys[said[1]], text, signature):
+                signers.add(said[1])
+        sets = msgspec.msgpack.decode(row["serializers"])
+        if not sets or any(2 * len(signers & {*numbers}) <= len(numbers) for numbers in sets):
+            yield "order.certificate", str(row["index"])
+
+
+# --- E: executors ---------------------------------------------------------------------------------
+def of_results(copy: Seen, cluster_id: bytes) -> Said:
+    held = defaultdict(list)
+    for row in copy.rows("results"):
+        held[row["client_id"]].append(row["message_id"])
+        code, results, _ = msgspec.msgpack.decode(row["result"])
+        told = msgspec.msgpack.encode([code, [result[:4] for result in results]])
+        if sha256(b"quipu outcome\0" + told).digest() != row["digest"]:
+            yield "results.digest", f"{row['client_id']}/{row['message_id']}"
+    clients = {row["client_id"]: row for row in copy.rows("clients")}
+    for number in {*held, *clients}:
+        client = clients.get(number, {"released": 0, "watermark": 0})
+        if sorted(held[number]) != [*range(client["released"] + 1, client["watermark"] + 1)]:
+            yield "results.gap", str(number)
+
+
+def of_executors(copies: Sequence[Seen]) -> Said:
+    keys, results, states = (defaultdict[Any, set[Any]](set) for _ in range(3))
+    for copy in copies:
+        for row in copy.rows("clients"):
+            keys[row["client_id"]].add(row["key"])
+        for row in copy.rows("results"):
+            what = f"{row['client_id']}/{row['message_id']}"
+            results[what].add((row["request"], row["digest"]))
+        for row in copy.rows("executed"):
+            states[row["log_index"]].add(row["digest"])
+    for check, several in (("clients.key", keys), ("results.differ", results)):
+        yield from ((check, str(what)) for what, kinds in several.items() if len(kinds) > 1)
+    first = min((at for at, kinds in states.items() if len(kinds) > 1), default=None)
+    if first is not None:
+        yield "results.state", str(first)
+
+
+PARTS = (
+    *(of_events, of_receipts, of_graph, of_feed, of_digests),
+    *(of_order, of_certificate, of_results),
+)

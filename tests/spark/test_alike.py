@@ -15,7 +15,7 @@ from quipu.spark_analytics.reading import Ledger, named_copies
 from quipu.spark_analytics.rosters import node_names
 from quipu.spark_analytics.session import DATAFRAME
 from quipu.spark_analytics.structure_checks import Structure
-from tests.spark.conftest import Analyse
+from tests.spark.conftest import Analyse, found_in
 from tests.spark.faults import Planted
 from tests.spark.ledgers import DumpRows, World, write_all
 
@@ -33,11 +33,6 @@ def ledger_of(
         yield ledger
     finally:
         ledger.release()
-
-
-def found_by(structure: Structure) -> Found:
-    rows = [row for part in structure.checks() for row in part.collect()]
-    return {(row.check, row.copy, row.subject) for row in rows}
 
 
 def lived() -> tuple[World, list[DumpRows]]:
@@ -87,8 +82,8 @@ def test_what_copies_need_not_have_alike_is_looked_at_in_each(
     with ledger_of(spark, world, dumps, tmp_path) as ledger:
         structure = Structure(ledger, DataFrameEngine(ledger))
         assert structure.alike == TWINS
-        assert found_by(structure) == expected
-        assert found_by(Structure(ledger, DataFrameEngine(ledger), twins={})) == expected
+        assert found_in(structure.checks()) == expected
+        assert found_in(Structure(ledger, DataFrameEngine(ledger), twins={}).checks()) == expected
 
 
 def other_depth(dumps: list[DumpRows], at: bytes) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from quipu.dumps.checking import check_place
 from quipu.spark_analytics.hadoop import HadoopPlace
 from quipu.spark_analytics.pipeline import Analysis, Order, read_findings
 from quipu.spark_analytics.report import Report
@@ -18,15 +19,19 @@ Analysed = Callable[[list[Path]], Report]
 
 
 @pytest.fixture
-def analysed(spark: SparkSession, tmp_path: Path) -> Analysed:
-    """The same dumps, by addresses of Hadoop alone."""
+def mounted(spark: SparkSession, tmp_path: Path) -> str:
+    """The folder `dumps`, by an address of Hadoop alone."""
     (tmp_path / "dumps").mkdir()
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     hadoop.set(MOUNT, (tmp_path / "dumps").as_uri())
     hadoop.set("fs.viewfs.impl.disable.cache", "true")
+    return "viewfs://quipu/dumps"
 
+
+@pytest.fixture
+def analysed(spark: SparkSession, mounted: str, tmp_path: Path) -> Analysed:
     def run(paths: list[Path]) -> Report:
-        addresses = [f"viewfs://quipu/dumps/{path.name}" for path in paths]
+        addresses = [f"{mounted}/{path.name}" for path in paths]
         order = Order(addresses, tmp_path / "out", SparkWish(engine=DATAFRAME))
         return Analysis(order).run(spark)
 
@@ -68,18 +73,17 @@ def test_they_are_held_to_their_hashes_and_compared(analysed: Analysed, tmp_path
     }
 
 
-def test_a_dump_that_was_never_finished_is_named(analysed: Analysed, tmp_path: Path) -> None:
+def test_a_dump_that_was_never_finished_is_named(
+    spark: SparkSession, mounted: str, tmp_path: Path
+) -> None:
     world = World()
     world.live(2)
-    paths = [
-        path.rename(tmp_path / "dumps" / path.name)
-        for path in write_all(world, world.dumps(), tmp_path / "dumps" / "of")
-    ]
-    (paths[1] / "manifest.json").unlink()
-    report = analysed(paths)
-    (problem,) = report.problems
-    assert (report.exit_code, problem.flaw) == (10, "unfinished")
-    assert problem.file == "viewfs://quipu/dumps/n2-1/manifest.json"
+    (path, *_) = write_all(world, world.dumps()[:1], tmp_path / "dumps")
+    (path / "manifest.json").unlink()
+    checked = check_place(HadoopPlace(spark, f"{mounted}/{path.name}"))
+    (problem,) = checked.problems
+    assert (problem.flaw, problem.file) == ("unfinished", f"{mounted}/n1-1/manifest.json")
+    assert problem.is_unreadable
 
 
 def test_what_hadoop_does_not_know_is_said_with_the_next_step(spark: SparkSession) -> None:

@@ -9,7 +9,8 @@ from quipu.dumps.checking import check_files
 from quipu.spark_analytics import order_checks
 from quipu.spark_analytics.reading import Ledger, named_copies
 from quipu.spark_analytics.rosters import node_names
-from tests.spark.ledgers import DumpRows, World, journal_of, write_all
+from tests.spark.conftest import found_in
+from tests.spark.ledgers import DumpRows, World, certificate, journal_of, write_all
 
 Found = set[tuple[str, str, str]]
 
@@ -18,10 +19,9 @@ def findings(spark: SparkSession, dumps: list[DumpRows], world: World, folder: P
     checked = [check_files(path) for path in write_all(world, dumps, folder)]
     ledger = Ledger(spark, named_copies(checked, node_names(checked)))
     try:
-        rows = [row for part in order_checks.checks(ledger) for row in part.collect()]
+        return found_in(order_checks.checks(ledger))
     finally:
         ledger.release()
-    return {(row.check, row.copy, row.subject) for row in rows}
 
 
 def planted() -> tuple[World, list[DumpRows], Found]:
@@ -46,6 +46,9 @@ def planted() -> tuple[World, list[DumpRows], Found]:
     last, again = one.tables["journal"][-1], one.tables["journal"][2]
     one.tables["journal"].append({**again, "index": 19, "prev_hash": last["message_hash"]})
     expected |= {("order.extension", "n1", again["event"].hex())}
+    two.tables["journal"][-1]["certificate"] = certificate(world, [1], 18, last["message_hash"])
+    three.tables["journal"][-1]["certificate"] = certificate(world, [1, 2, 3], 18, bytes(32))
+    expected |= {("order.certificate", name, "18") for name in ("n2", "n3")}
     return world, dumps, expected
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quipu.spark_analytics.engine_dataframe import least_labels, loops_of, ranks_of
+from quipu.spark_analytics.engine_dataframe import core_of, least_labels, loops_of, ranks_of
 
 PAIRS = st.lists(st.tuples(st.integers(-1, 9), st.integers(-1, 9)), max_size=25)
 
@@ -48,3 +48,18 @@ def test_a_long_loop_needs_no_recursion() -> None:
     ring = [(n, (n + 1) % 20_000) for n in range(20_000)]
     ((*loop,),) = loops_of(ring)
     assert loop == list(range(20_000))
+
+
+@given(PAIRS, PAIRS)
+def test_the_core_is_what_lies_between_loops(
+    one: list[tuple[int, int]], other: list[tuple[int, int]]
+) -> None:
+    edges = [("n1", *pair) for pair in one] + [("n2", *pair) for pair in other]
+    expected = set()
+    for copy, pairs in (("n1", one), ("n2", other)):
+        loops = {v for v, _ in pairs if v in reach(pairs, v)}
+        for child, parent in pairs:
+            is_led_to = any(child in {v, *reach(pairs, v)} for v in loops)
+            if is_led_to and loops & {parent, *reach(pairs, parent)}:
+                expected.add((copy, child, parent))
+    assert core_of(edges) == sorted(expected)

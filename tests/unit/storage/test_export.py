@@ -82,7 +82,7 @@ def test_everything_that_a_store_holds_is_in_it(tmp_path: Path) -> None:
     assert len(rows(target, "invs")) == len(rows(target, "receipts")) == 12
     assert [m["name"] for m in rows(target, "members")] == ["n1", "n2", "n3"]
     assert [m["confirms"] for m in rows(target, "members")] == [1, 1, 1]
-    assert manifest.absent == ("clients", "refused", "results")
+    assert manifest.absent == ("clients", "executed", "refused", "results")
     assert rows(target, "journal") == []  # this store has seen no log
     assert {file.table for file in manifest.files} | set(manifest.absent) == {*TABLES, "buckets"}
 

@@ -1,6 +1,7 @@
 """The log of a store as rows of the table `journal`."""
 
 from quipu.dumps.tables import TABLES, as_long
+from quipu.ledger.canonical import encode
 from quipu.ledger.log.entry import encode_log_entry, first_digest, next_digest
 from quipu.ledger.log.state import SavedLog
 from quipu.ledger.log.words import Index, Life, Place, Regime
@@ -26,7 +27,7 @@ def log_of(*entries: list[bytes], chosen: int) -> SavedLog:
 
 
 def rows_of(log: SavedLog, read: int) -> list[dict[str, object]]:
-    found = journal_rows(log, CLUSTER_ID, lambda place: place[2] <= read)
+    found = journal_rows(log, CLUSTER_ID, 4, lambda place: place[2] <= read)
     return [dict(zip(NAMES, row, strict=True)) for row in found]
 
 
@@ -49,6 +50,7 @@ def test_digests_are_those_of_the_log_and_the_newest_has_the_proof() -> None:
     assert [row["message_hash"] for row in rows] == [first, second, second]
     assert [row["prev_hash"] for row in rows] == [first_digest(CLUSTER_ID), first, second]
     assert [row["certificate"] is None for row in rows] == [True, False, False]
+    assert [row["serializers"] for row in rows] == [None, *[encode([[1, 2, 3, 4]])] * 2]
 
 
 def test_it_ends_before_what_is_not_chosen_or_not_read_here() -> None:
