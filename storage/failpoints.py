@@ -33,6 +33,7 @@ KINDS: dict[type[Kept], str] = {
     log_effects.PutVote: "vote",
     log_effects.PutChosen: "chosen",
     log_effects.PutConfirmed: "confirmed",
+    log_effects.PutLie: "lie",
     log_effects.PutBase: "log-base",
     log_effects.ForgetLog: "log-forgotten",
 }

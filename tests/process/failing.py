@@ -32,6 +32,7 @@ from quipu.ledger.log.effects import (
     PutBase,
     PutChosen,
     PutConfirmed,
+    PutLie,
     PutVote,
 )
 from quipu.ledger.log.words import Index
@@ -124,6 +125,7 @@ def made_batches() -> tuple[list[Kept], dict[str, list[Kept]]]:
         "vote": [PutVote(b"another")],
         "chosen": [PutChosen(Index(2), (b"two",))],
         "confirmed": [PutConfirmed(Index(2), (b"two",))],
+        "lie": [PutLie(NodeNo(2), b"proof")],
         "log-base": [PutBase(base_at(1), b"state")],
         "log-forgotten": [ForgetLog()],
     }
