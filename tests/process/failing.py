@@ -58,10 +58,12 @@ from quipu.storage.store import Kept
 from quipu.storage.verification import verify_store
 from tests.contract.test_log_store_contract import base_at, entry_at
 from tests.dump_making import grown
+from tests.fuzz.ordered import ANOTHER, ONE
 from tests.made_events import MadeCluster, branch_of, entry_of
 from tests.process import lives
 from tests.process.executing_child import CLUSTER, turn
 from tests.process.lives import forked
+from tests.vectors.refused import pack
 
 TURNS = 12
 forked.set_forkserver_preload([lives.__name__, __name__])
@@ -125,7 +127,7 @@ def made_batches() -> tuple[list[Kept], dict[str, list[Kept]]]:
         "vote": [PutVote(b"another")],
         "chosen": [PutChosen(Index(2), (b"two",))],
         "confirmed": [PutConfirmed(Index(2), (b"two",))],
-        "lie": [PutLie(NodeNo(2), b"proof")],
+        "lie": [PutLie(NodeNo(1), pack([pack(ONE), pack(ANOTHER), False]))],
         "log-base": [PutBase(base_at(1), b"state")],
         "log-forgotten": [ForgetLog()],
     }
