@@ -98,12 +98,28 @@ async def propose_roster(call: Call) -> Response:
     asked = decoded(_changes, await call.read_body(call.face.settings.body_bytes_max))
     ledger = call.ledger
     candidates = _Roster(ledger, asked).wanted()
+    if asked.name is UNSET and await _meet(ledger, candidates):
+        candidates = _Roster(ledger, asked).wanted()  # with the name that it gave itself
     policy = ledger.epoch.policy if asked.policy is UNSET else asked.policy
     _check_policy(policy, len(candidates))
     identity = await ledger.roster.propose(candidates, policy)
     grows = len(candidates) == 2 and len(ledger.members()) == 1
     body = RosterProposed(identity.hex(), ONE_DEAD_STOPS if grows else "")
     return call.answer(body, 202, FOR_NOW)
+
+
+async def _meet(ledger: Ledger, candidates: Sequence[Candidate]) -> bool:
+    """Whether one of them was found by its URI."""
+    for one in candidates:
+        if one.where is not None:
+            if not await ledger.meet(NodeId(one.node_id), Endpoint(*one.where)):
+                _unreachable(f"{one.node_id.hex()} at {':'.join(map(str, one.where))}")
+            return True
+    return False
+
+
+def _unreachable(text: str) -> NoReturn:
+    problem(Code.NOMINEE_UNREACHABLE, f"this node has no link to {text}")
 
 
 async def recover_roster(call: Call) -> Response:
@@ -170,17 +186,14 @@ class _Roster:
         else:
             view = self._view(lambda view: text.lower() == view.peer.hex() or text == view.name)
             if view is None or view.endpoint is None:
-                self._unreachable(text)
+                _unreachable(text)
             node_id, endpoint = view.peer, Endpoint(*view.endpoint)
         if node_id in {row.node_id for row in self._rows}:
             problem(Code.ALREADY_A_MEMBER, f"{text} is a member of epoch {self._epoch}")
         if view is not None and view.state in (PeerState.DEAD, PeerState.LEFT):
-            self._unreachable(text)
+            _unreachable(text)
         name = self._name(view, node_id)
         return Candidate(node_id, name, list(MEMBER_ROLES), (endpoint.host, endpoint.port))
-
-    def _unreachable(self, text: str) -> NoReturn:
-        problem(Code.NOMINEE_UNREACHABLE, f"this node has no link to {text}")
 
     def _name(self, view: PeerView | None, node_id: NodeId) -> str:
         if self._asked.name is not UNSET:

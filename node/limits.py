@@ -102,6 +102,8 @@ PRUNE_PAUSE_S = 0.02  # between two steps: entries of clients come first
 ROSTER_LOOK_MS = 1_000  # what comes with time alone, as a checkpoint, is looked for so often
 CHANGE_SETTLED_S = 30.0  # READYs take 20 s at most; what takes longer is told by its progress
 NOMINEE_DIAL_MS = 5_000  # and again, while it is wished for and not linked
+MEET_S = 10.0  # for a nominee to say who it is, where it let go of its link a moment ago
+MEET_LOOK_S = 0.05
 CHANGES_WAITING_MAX = 64  # proposed here and not answered yet: one can be in flight
 ROSTER_LOOK_BUSY_MS = 10  # while a change is under way: finality waits for its end
 

@@ -5,6 +5,7 @@ first. What it hears for the core waits in the inbox; where that is full nothing
 """
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -148,6 +149,19 @@ class Network:
         """Somebody says that it is there."""
         self._inputs.append(ins.SeedGiven(peer, endpoint))
         self._ask()
+
+    async def meet(self, peer: NodeId, endpoint: Endpoint) -> bool:
+        """Dials it until it has said its name, for some seconds; whether it has."""
+        ends_s = time.monotonic() + limits.MEET_S
+        dial_s = 0.0
+        while time.monotonic() < ends_s:
+            if any(view.peer == peer and view.name for view in self.views()):
+                return True
+            if time.monotonic() >= dial_s:
+                self.dial(peer, endpoint)
+                dial_s = time.monotonic() + limits.NOMINEE_DIAL_MS / MS_PER_S
+            await asyncio.sleep(limits.MEET_LOOK_S)
+        return False
 
     def roster_changed(self, members: tuple[NodeId, ...]) -> None:
         self._inputs.append(ins.RosterChanged(members))

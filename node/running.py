@@ -300,6 +300,9 @@ class RunningLedger:
     def peers(self) -> tuple[PeerView, ...]:
         return self.network.views()
 
+    async def meet(self, peer: NodeId, where: Endpoint) -> bool:
+        return await self.network.meet(peer, where)
+
     async def query(
         self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
     ) -> QueryEnded:

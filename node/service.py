@@ -481,6 +481,9 @@ class Ledger(KeptHistory, Protocol):
     def peers(self) -> tuple[PeerView, ...]:
         """Every node that this one knows of, as far as it has been met."""
 
+    async def meet(self, peer: NodeId, where: Endpoint) -> bool:
+        """Dials it for some seconds, until it has said who it is; whether it has."""
+
     async def query(
         self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None
     ) -> QueryEnded:

@@ -142,6 +142,7 @@ class OneNode:
         self.name = "n1"
         self.endpoint = Endpoint("127.0.0.1", 8471)
         self.views: tuple[PeerView, ...] = ()
+        self.meets: tuple[PeerView, ...] = ()  # whoever answers when it is dialled
         folder = Path(mkdtemp())
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.consumers = KeptConsumers.of(folder, lambda: OneNode.now().wall_ms)
@@ -477,6 +478,10 @@ class OneNode:
 
     def peers(self) -> tuple[PeerView, ...]:
         return self.views
+
+    async def meet(self, peer: NodeId, where: Endpoint) -> bool:
+        self.views += self.meets
+        return any(view.peer == peer for view in self.views)
 
     async def query(
         self, question: str, argument: bytes, timeout_s: float, of: NodeId | None = None

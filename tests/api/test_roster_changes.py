@@ -15,6 +15,7 @@ from tests.api.administered import administration_in
 from tests.api.one_node import OneNode
 from tests.api.one_roster import CHANGE_ID
 from tests.api.talk import Reply, Talk, talking
+from tests.api.test_cluster import view
 from tests.small_ledger import key_of
 
 PROPOSE = "/v1/cluster/roster:propose"
@@ -67,10 +68,19 @@ async def test_what_an_operator_says_becomes_a_roster(
 
 async def test_a_nominee_brings_where_it_can_be_dialled(tmp_path: Path) -> None:
     async with administered(tmp_path, size=1) as api:
+        api.node.meets = (view(key_of("n4").node_id, name="n4"),)
         reply = await propose(api, change="add-member", node=URI)
         assert "one that is dead stops finality" in reply.json["warning"]
         new = api.node.roster.proposed[-1][0][-1]
-        assert (new.where, new.name) == (("10.0.0.4", 8471), key_of("n4").node_id.hex()[:16])
+        assert (new.where, new.name) == (("10.0.0.4", 8471), "n4")  # as it calls itself
+
+
+async def test_a_nominee_that_does_not_answer_is_not_nominated(tmp_path: Path) -> None:
+    async with administered(tmp_path) as api:
+        reply = await propose(api, change="replace-member", node="n1", by=URI)
+        assert (reply.status, reply.code) == (409, "nominee-unreachable")
+        assert "10.0.0.4:8471" in reply.json["detail"]
+        assert api.node.roster.proposed == []
 
 
 @pytest.mark.parametrize(
