@@ -9,10 +9,9 @@ from quipu.devnet.processes import until
 from quipu.node.exits import Exit
 from tests.process.cluster import client_of, cluster, read_at, wait_until
 from tests.process.command import quipu, quipu_at_length
-from tests.process.test_epochs import config, names, ordered_at
+from tests.process.test_epochs import ALREADY, config, names, ordered_at
 
 TOLD_S = 180.0  # for a change of the roster or the serializers, with all that is tried again
-ALREADY = ("already-a-member", "already-so", "member-unknown")  # a first try was done after all
 World = Callable[[Path], list[Path]]  # lived in that folder; the dumps of its nodes
 
 
