@@ -292,7 +292,7 @@ async def test_missed_gives_exactly_what_a_gap_left_out() -> None:
 def running() -> Iterator[Running]:
     """A node on a loop of its own in another thread."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(daemon=True, target=loop.run_forever)
     thread.start()
 
     async def start() -> Running:

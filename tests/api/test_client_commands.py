@@ -26,7 +26,7 @@ class Serving:
         self._folder = folder
         self._stack = AsyncExitStack()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread = threading.Thread(daemon=True, target=self._loop.run_forever)
         self._thread.start()
         self.url = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(20).url
 

@@ -38,7 +38,7 @@ class Threaded:
     ) -> None:
         self._administration = administration
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread = threading.Thread(daemon=True, target=self._loop.run_forever)
         self._thread.start()
         self.running = asyncio.run_coroutine_threadsafe(self._start(settings, size), self._loop)
         self.node = self.running.result(10)

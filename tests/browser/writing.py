@@ -33,7 +33,9 @@ class Writer:
         self._pause_s = len(bases) / per_s
         self._ends = threading.Event()
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._run, args=(base,)) for base in bases]
+        self._threads = [
+            threading.Thread(daemon=True, target=self._run, args=(base,)) for base in bases
+        ]
         for thread in self._threads:
             thread.start()
 

@@ -61,7 +61,7 @@ class App:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=self.name)
+        self._thread = threading.Thread(daemon=True, target=self._run, name=self.name)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -18,7 +18,9 @@ class Apps:
         self.address = urlsplit(url).netloc
         self.acknowledged: list[str] = []
         self.enough = threading.Event()
-        self._threads = [threading.Thread(target=self._write, args=(i,)) for i in range(APPS)]
+        self._threads = [
+            threading.Thread(daemon=True, target=self._write, args=(i,)) for i in range(APPS)
+        ]
         for thread in self._threads:
             thread.start()
 

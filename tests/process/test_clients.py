@@ -71,7 +71,7 @@ def test_each_request_is_executed_once_while_nodes_are_killed(tmp_path: Path) ->
                 outcome = session.execute((COUNT, number), timeout=WAIT_S)
                 outcomes.append(outcome)
 
-        worker = threading.Thread(target=work)
+        worker = threading.Thread(daemon=True, target=work)
         worker.start()
         for number in NODES:
             goal = len(outcomes) + 3

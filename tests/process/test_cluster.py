@@ -80,7 +80,7 @@ def test_one_left_alone_says_who_is_missing(net: Devnet) -> None:
                 if sum(item["type"] == "member" for item in heard) == 2:
                     return
 
-        listening = threading.Thread(target=listen)
+        listening = threading.Thread(daemon=True, target=listen)
         listening.start()
         done = quipu("leave", "--data-dir", str(net.data_of(net.node(2))))
         assert done.returncode == Exit.OK, done.stderr

@@ -103,7 +103,7 @@ class Load:
     def through(self, *numbers: int) -> Iterator[None]:
         self._done.clear()
         self._times = {number: [] for number in numbers}
-        threads = [threading.Thread(target=self._write, args=(n,)) for n in numbers]
+        threads = [threading.Thread(daemon=True, target=self._write, args=(n,)) for n in numbers]
         for thread in threads:
             thread.start()
         wait_until(lambda: all(len(t) > 3 for t in self._times.values()), "entries come")
@@ -266,7 +266,8 @@ def test_a_change_outlives_its_master(tmp_path: Path) -> None:
         others = [n for n in NODES if n != master]
         net.pause(4)  # the nominee cannot answer: the change waits for it
         asked = threading.Thread(
-            target=lambda: changed(net, others[0], "add", net.node(4).uri, "--timeout", "60")
+            daemon=True,
+            target=lambda: changed(net, others[0], "add", net.node(4).uri, "--timeout", "60"),
         )
         asked.start()
         wait_until(lambda: config(net, others[1])["change"] is not None, "the change is ordered")

@@ -29,7 +29,7 @@ class Writing:
         self.answered_s: list[float] = []
         self.faults: list[str] = []
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(daemon=True, target=self._run)
 
     def _run(self) -> None:
         with Client([self.api]) as client:

@@ -22,7 +22,7 @@ class Producer:
         self.enough = threading.Event()
         self._url = url
         self._life = life
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(daemon=True, target=self._run)
         self._thread.start()
 
     def _run(self) -> None:

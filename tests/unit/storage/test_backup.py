@@ -77,7 +77,7 @@ def test_copy_under_writes(tmp_path: Path, cluster: MadeCluster) -> None:
         finally:
             copied.set()
 
-    copying = threading.Thread(target=copy)
+    copying = threading.Thread(daemon=True, target=copy)
     copying.start()
     committed = 200
     while not copied.is_set() and committed < len(batches):

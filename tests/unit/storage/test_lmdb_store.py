@@ -195,7 +195,7 @@ def test_reading_goes_on_while_another_thread_commits_and_grows(
         except (StoreError, AssertionError) as error:
             failures.append(error)
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(daemon=True, target=write)
     writer.start()
     read = 0
     while writer.is_alive():
