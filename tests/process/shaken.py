@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from quipu.client import Client
@@ -35,9 +35,13 @@ class Written(NamedTuple):
 
 
 class Apps:
-    """One for each node named; they write until they are ended, whatever happens to the nodes."""
+    """One for each node named; they write until they are ended, whatever happens to the nodes, at
+    the latest with the cluster: a test that fails ends nobody."""
+
+    begun: ClassVar[list["Apps"]] = []
 
     def __init__(self, net: Devnet, numbers: Sequence[int]) -> None:
+        self.begun.append(self)
         self._net = net
         self._ends = threading.Event()
         self.written: list[Written] = []
@@ -163,11 +167,11 @@ class Shaken:
             lines.append(f"n{number} sees {', '.join(states)}")
         return "\n".join(lines)
 
-    def check_kept(self, written: Sequence[Written]) -> None:
-        """Whatever was acknowledged is Read on every node."""
+    def check_kept(self, written: Sequence[Written], states: Sequence[str] = ("read",)) -> None:
+        """Whatever was acknowledged is Read on every node, or in one of these states."""
         for number in self.running():
             with Client([self.net.node(number).api]) as client:
-                held = {entry.id for entry in client.pages(state="read")}
+                held = {entry.id for state in states for entry in client.pages(state=state)}
             lost = [one for one in written if one.id not in held]
             assert not lost, f"n{number} lost {len(lost)}, first {lost[0]}"
 
@@ -206,3 +210,5 @@ def shaken(
                 yield Shaken(net, chaos)
             finally:
                 net.kill(*numbered)
+                while Apps.begun:
+                    Apps.begun.pop().end()
