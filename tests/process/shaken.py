@@ -16,7 +16,9 @@ from quipu.devnet.founding import PORTS_PER_NODE, found
 from quipu.devnet.plan import Plan, write_plan
 from quipu.devnet.ports import HeldPorts
 from quipu.devnet.processes import ProcessState, until
+from quipu.p2p.words import PeerState
 from tests.process.chaos import Chaos
+from tests.process.cluster import wait_until
 
 EQUAL_S_MAX = 6.0  # from the end of the faults to equal Models, besides what is to be carried over
 TRANSFER_S = 4.0  # for that, and for a machine that is busy with other tests
@@ -117,9 +119,19 @@ class Shaken:
         """On the ladder of the other one."""
         return str(self._row(seen, by).get("state", ""))
 
-    def silence_s(self, seen: int, by: int) -> float:
-        """Since the other one has heard it."""
-        return float(self._row(seen, by)["heard_ms_ago"]) / 1_000
+    def missed_s(self, seen: int, by: int) -> float:
+        """How long the other one has not heard it, once that one misses it: both of one answer, for
+        a witness that heard it later may vouch for it a moment after."""
+        found: list[float] = []
+
+        def is_missed() -> bool:
+            row = self._row(seen, by)
+            if row and row["state"] != PeerState.ALIVE and row["heard_ms_ago"] is not None:
+                found.append(float(row["heard_ms_ago"]) / 1_000)
+            return bool(found)
+
+        wait_until(is_missed, f"n{seen} is missed by n{by}")
+        return found[0]
 
     def _row(self, seen: int, by: int) -> dict[str, Any]:
         told = self.ask(by, "/v1/cluster/members") or {"items": []}

@@ -58,8 +58,7 @@ def test_two_come_back_while_the_third_stays_dead(world: Shaken) -> None:
 def test_a_minority_stores_and_never_says_read(world: Shaken) -> None:
     apps = Apps(world.net, world.numbers)
     with parted(world, [1, 2], [3]) as since_s:
-        wait_until(lambda: world.state_of(3, by=1) != PeerState.ALIVE, "n3 is missed")
-        missed_s = world.silence_s(3, by=1)
+        missed_s = world.missed_s(3, by=1)
         left_s = CUT_S - (time.monotonic() - since_s)
         wait_until(lambda: world.state_of(3, by=1) == "unreachable", "witnesses say so", CUT_S)
         lasts(left_s)
@@ -79,8 +78,7 @@ def test_a_silent_node_is_missed_in_time_and_back_at_once(world: Shaken) -> None
     tries = []
     for _ in range(TRIES):
         world.net.pause(2)
-        wait_until(lambda: world.state_of(2, by=1) != PeerState.ALIVE, "n2 is missed")
-        missed_s = world.silence_s(2, by=1)
+        missed_s = world.missed_s(2, by=1)
         world.net.resume(2)
         begun_s = time.monotonic()
         wait_until(lambda: world.state_of(2, by=1) == PeerState.ALIVE, "n2 is back")
